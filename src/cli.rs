@@ -18,7 +18,7 @@ mod measurement_values;
 pub mod nccl_env;
 pub mod output;
 pub mod record;
-mod require;
+pub mod require;
 mod site_checks;
 pub mod together;
 pub mod topo;
@@ -110,6 +110,9 @@ pub struct AskArgs {
     /// Judge the limits and the environment of this process of a running job too, beside those of the doctor's own
     #[arg(long = "as", value_name = "PID", conflicts_with = "root", value_parser = clap::value_parser!(u32).range(1..))]
     pub job: Option<u32>,
+    /// Do not try the first second of a job on this node: no queue pair, no connection to an own address, no file
+    #[arg(long)]
+    pub no_rehearsal: bool,
     /// Stop asking after this many seconds; what is still open then is unknown
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub deadline: std::time::Duration,
@@ -123,13 +126,15 @@ impl AskArgs {
             sample: None,
             nccl: None,
             job: None,
+            // A measurement tries more than that by itself.
+            no_rehearsal: true,
             deadline,
         }
     }
 }
 
 /// The options that only a machine, or a tree, answers to: beside a recording they would be without effect.
-const NOT_OF_A_RECORDING: [&str; 4] = ["root", "sample", "nccl", "job"];
+const NOT_OF_A_RECORDING: [&str; 5] = ["root", "sample", "nccl", "job", "no_rehearsal"];
 
 /// One node: a recording of it, or how it is asked.
 #[derive(Clone, Debug, Args)]

@@ -16,6 +16,7 @@ pub mod firewall;
 pub mod gid_choice;
 mod gpu_ends;
 pub mod gpu_equals;
+mod gpu_load;
 pub mod gpu_peer;
 pub mod gpu_purpose;
 pub mod gpu_share;
@@ -93,6 +94,7 @@ const DERIVATIONS: &[&Derivation] = &[
     &firewall::DERIVATION,
     &gid_choice::DERIVATION,
     &gpu_equals::DERIVATION,
+    &gpu_load::DERIVATION,
     &gpu_peer::DERIVATION,
     &gpu_purpose::DERIVATION,
     &gpu_share::DERIVATION,
@@ -134,6 +136,14 @@ const OF_PASTED: &[&str] = &[
 ];
 
 impl Derivation {
+    const fn new(
+        name: &'static str,
+        inputs: &'static [&'static str],
+        run: fn(&mut Facts, Id),
+    ) -> Self {
+        Derivation { name, inputs, run }
+    }
+
     /// The derivation that sets a fact, or makes the instances of a subject.
     fn of(input: &str) -> Option<&'static Derivation> {
         let (subject, fact) = match input.split_once('.') {

@@ -203,29 +203,35 @@ pub struct Gap {
 }
 
 impl Gap {
+    /// A gap for this reason, where it was looked for.
+    pub fn new(why: Why, origin: Origin) -> Self {
+        Gap { why, origin }
+    }
+
     /// A gap left by another: the fact that is missing, as conditions name it.
     pub fn missing(what: impl Into<Phrase>) -> Self {
         let what = what.into();
-        Gap {
-            why: Why::Missing(what.clone()),
-            origin: Origin::Needs(what),
-        }
+        Gap::new(Why::Missing(what.clone()), Origin::Needs(what))
     }
 
     /// The question was refused.
     pub fn refused(question: &Question, refusal: Refusal) -> Self {
-        Gap {
-            why: Why::Refused(refusal),
-            origin: Origin::Asked(question.clone()),
-        }
+        Gap::new(Why::Refused(refusal), Origin::Asked(question.clone()))
     }
 
     /// The reply to the question is not understood.
     pub fn not_understood(question: &Question, what: impl Into<Arc<str>>) -> Self {
-        Gap {
-            why: Why::NotUnderstood(what.into()),
-            origin: Origin::Asked(question.clone()),
-        }
+        Gap::misread(what, Origin::Asked(question.clone()))
+    }
+
+    /// What this origin gave is not understood.
+    pub fn misread(what: impl Into<Arc<str>>, origin: Origin) -> Self {
+        Gap::new(Why::NotUnderstood(what.into()), origin)
+    }
+
+    /// What this origin gave cannot tell it, for this reason.
+    pub fn not_said(why: impl Into<Arc<str>>, origin: Origin) -> Self {
+        Gap::new(Why::NotSaid(why.into()), origin)
     }
 }
 
@@ -312,10 +318,7 @@ impl<T> Fact<T> {
         match self {
             Fact::Known(value, origin) => match f(value) {
                 Ok(value) => Fact::Known(value, origin),
-                Err(what) => Fact::Unknown(Gap {
-                    why: Why::NotUnderstood(what.into()),
-                    origin,
-                }),
+                Err(what) => Fact::Unknown(Gap::misread(what, origin)),
             },
             Fact::Unknown(gap) => Fact::Unknown(gap),
         }
@@ -428,7 +431,7 @@ impl<T> Presence<T> {
     pub fn or_gap(self, why: Why) -> Fact<T> {
         match self {
             Presence::Present(value, origin) => Fact::Known(value, origin),
-            Presence::Absent(origin) => Fact::Unknown(Gap { why, origin }),
+            Presence::Absent(origin) => Fact::Unknown(Gap::new(why, origin)),
             Presence::Unknown(gap) => Fact::Unknown(gap),
         }
     }

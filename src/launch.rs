@@ -237,6 +237,14 @@ static ENGINES: [EngineVariables; 6] = [
     },
 ];
 
+/// Where launchers say how many ranks a job has, the most telling first.
+pub const RANK_COUNTS: [&str; 4] = [
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "SLURM_NTASKS",
+];
+
 /// The variables that hold numbers: with them alone a launch is understood but for its hosts' names, which are nobody else's affair.
 pub fn numbers() -> impl Iterator<Item = &'static str> {
     let of_engine = |names: &'static EngineVariables| {

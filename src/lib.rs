@@ -41,6 +41,7 @@ pub mod live;
 pub mod measure;
 pub mod nccl_log;
 mod nccl_rules;
+pub mod network;
 pub mod nodeset;
 pub mod probe;
 pub mod report;

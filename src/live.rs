@@ -10,6 +10,7 @@ pub mod cpu_latency;
 pub mod cuda;
 pub mod daemons;
 pub mod dcb;
+pub mod descendants;
 pub mod element;
 pub mod environment;
 pub mod ethtool;
@@ -28,9 +29,11 @@ pub mod netlink;
 pub mod nvml;
 pub mod own_process;
 pub mod pages;
+mod privileges;
 pub mod processes;
 pub mod random;
 mod recording_file;
+mod rehearsal;
 pub mod routes;
 pub mod source_address;
 pub mod tcp_info;
@@ -90,6 +93,9 @@ const CALLS: &[(&str, Answerer)] = &[
         live.ask_or_refuse(|| job_process::ask(call))
     }),
     ("processes", |live, _| live.ask_or_refuse(processes::ask)),
+    ("rehearse_*", |live, call| {
+        live.ask_or_refuse(|| rehearsal::ask(call))
+    }),
     ("running_commands", |live, call| {
         live.ask_or_refuse(|| daemons::running(call))
     }),

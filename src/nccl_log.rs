@@ -8,15 +8,14 @@
 //! prefix   what is before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
-//! event    messages that say that something failed, or may explain why: a table
 //! launch   what launchers say of the number of nodes
 //! event    messages that say that something failed, or may explain why: tables
-//! seldom   what few lines hold that are not of NCCL
+//! rare_grams  what few lines hold that are not of NCCL
 //! setting  settings of NCCL in commands and files
 //! sign     lines of the program around NCCL that tell how its work goes
 //! pasted   the output of other tools in the same stream
 //! unread   the output of tools that nothing here reads
-//! gather   equal lines become one, with a count
+//! gather   each line goes to its reader; equal lines become one, with a count
 //! digest   the result: kept lines, counts, processes
 //! ```
 //!

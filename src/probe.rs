@@ -36,6 +36,7 @@ pub mod portinfo;
 pub mod process;
 pub mod qos;
 pub mod rail;
+pub mod rehearsal;
 mod respondent;
 pub mod room;
 mod routing;
@@ -66,6 +67,26 @@ pub struct Probe {
     pub budget: Duration,
     /// Asks, and states facts about the node.
     pub run: fn(&Ask<'_>, &mut Facts, Id),
+}
+
+impl Probe {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&Ask<'_>, &mut Facts, Id),
+    ) -> Self {
+        Probe {
+            name,
+            about,
+            budget: BUDGET,
+            run,
+        }
+    }
+
+    /// The same with a budget of its own.
+    const fn within(self, budget: Duration) -> Self {
+        Probe { budget, ..self }
+    }
 }
 
 /// The budget of a probe that states no other.
@@ -109,6 +130,7 @@ pub static PROBES: &[Probe] = &[
     name::PROBE,
     storage::PROBE,
     topology::PROBE,
+    rehearsal::PROBE,
 ];
 
 /// The probes of benchmarks, and of what nodes find out of each other: they run over recordings only, after all others, since a benchmark is asked for
@@ -167,10 +189,10 @@ fn pseudonyms(recording: &Recording) -> Fact<Arc<str>> {
     match (header.redacted, &header.pseudonyms) {
         (false, _) => Fact::derived("none".into(), "not redacted"),
         (true, Some(mark)) => Fact::derived(mark.as_str().into(), "redacted under this key"),
-        (true, None) => Fact::Unknown(Gap {
-            why: Why::Missing("the key of the redaction".into()),
-            origin: Origin::derived("redacted under a key of its own"),
-        }),
+        (true, None) => Fact::Unknown(Gap::new(
+            Why::Missing("the key of the redaction".into()),
+            Origin::derived("redacted under a key of its own"),
+        )),
     }
 }
 
@@ -224,10 +246,7 @@ impl<'s> Ask<'s> {
         match self.answer(&question) {
             Ok(Answer::Text(text)) => match parser(&text) {
                 Ok(value) => Fact::Known(value, Origin::Asked(question)),
-                Err(what) => Fact::Unknown(Gap {
-                    why: Why::NotUnderstood(what.into()),
-                    origin: Origin::Asked(question),
-                }),
+                Err(what) => Fact::Unknown(Gap::misread(what, Origin::Asked(question))),
             },
             Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
             Err(gap) => Fact::Unknown(gap),
@@ -347,7 +366,7 @@ impl<'s> Ask<'s> {
                 let has = |wanted: &str| names.iter().any(|n| &**n == wanted);
                 if mark != name && !has(mark) && !has(name) {
                     let why = Why::NotUnderstood(format!("{parent} is not the kernel's").into());
-                    return Fact::Unknown(Gap { why, origin });
+                    return Fact::Unknown(Gap::new(why, origin));
                 }
                 Fact::Known(has(name), origin)
             }

@@ -143,6 +143,9 @@ pub struct NodeHead {
     pub devices: Option<u64>,
     /// How many of its ports are active, where known.
     pub active_ports: Option<u64>,
+    /// Whether its job has other nodes, and nothing was sent to them.
+    #[serde(skip)]
+    pub untried_peers: bool,
     /// How many GPUs it has, where known.
     pub gpus: Option<u64>,
     /// The launcher that started the doctor there, and the rank, if one did.
@@ -736,6 +739,8 @@ impl Writer<'_> {
             os: facts.known(id, node::OS).map(|t| t.to_string()),
             devices: facts.known(id, node::DEVICES),
             active_ports: facts.known(id, node::ACTIVE_PORTS),
+            untried_peers: facts.known(id, node::JOB_NODES) > Some(1)
+                && facts.members(Subject::Suspect, id).is_err(),
             gpus: facts.known(id, node::GPUS),
             launch: facts
                 .known(id, node::LAUNCH)
@@ -891,7 +896,11 @@ fn without_cause(
         String::new()
     };
     let devices = plural(devices, "RDMA device");
-    format!("healthy: {of}{devices}{active}{noted}")
+    let peers = match nodes.iter().any(|node| node.untried_peers) {
+        true => "; peers not tried: bench pairs",
+        false => "",
+    };
+    format!("healthy: {of}{devices}{active}{noted}{peers}")
 }
 
 /// A fact as a line of evidence.

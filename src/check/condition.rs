@@ -2,7 +2,8 @@
 //!
 //! A condition holds, does not hold, or nobody knows (Kleene's logic): `false and unknown` is false, `true and unknown`
 //! is unknown. Knowing more can turn an unknown into an answer and never an answer into its opposite, because every
-//! constant is refused when the file is loaded and every comparison with an unknown side is unknown.
+//! constant is refused when the file is loaded and every comparison with an unknown side is unknown, unless what the number is at
+//! least decides it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -51,6 +52,11 @@ impl Slot {
             schema.name,
             schema.facts[usize::from(self.index)].name
         )
+    }
+
+    /// What the number is at least, if it is unknown.
+    pub(super) fn least(self, facts: &Facts, lineage: Lineage) -> Option<&Value> {
+        facts.at_least(lineage.up(self.up), usize::from(self.index))
     }
 
     /// The fact as it was stated for this instance.
@@ -149,9 +155,14 @@ impl Node {
             Node::Not(inner) => inner.holds(view).map(|holds| !holds),
             Node::All(parts) => decided_by(parts, false, view),
             Node::Any(parts) => decided_by(parts, true, view),
-            Node::Compare(left, comparison, right) => {
-                compare(left.value(view)?, *comparison, right.value(view)?)
-            }
+            Node::Compare(left, comparison, right) => match (left.value(view), right.value(view)) {
+                (Some(left), Some(right)) => compare(left, *comparison, right),
+                (None, Some(right)) => compare_least(left.least(view)?, *comparison, right),
+                (Some(left), None) => {
+                    compare_least(right.least(view)?, comparison.mirrored(), left)
+                }
+                (None, None) => None,
+            },
             Node::OneOf(operand, values) => {
                 let value = operand.value(view)?;
                 Some(values.iter().any(|v| same(value, v)))
@@ -213,6 +224,13 @@ impl Operand {
         }
     }
 
+    fn least<'a>(&self, view: &JudgeContext<'a>) -> Option<&'a Value> {
+        match self {
+            Operand::Fact(slot) => slot.least(view.facts, view.lineage),
+            _ => None,
+        }
+    }
+
     fn unknown(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) {
         match self {
             Operand::Fact(slot) => {
@@ -253,6 +271,17 @@ fn compare(left: &Value, comparison: Comparison, right: &Value) -> Option<bool> 
         Comparison::Greater => left.order(right)? == Ordering::Greater,
         Comparison::AtLeast => left.order(right)? != Ordering::Less,
     })
+}
+
+/// The same of a number that is `least` at least.
+fn compare_least(least: &Value, comparison: Comparison, other: &Value) -> Option<bool> {
+    match (comparison, least.order(other)?) {
+        (Comparison::Greater | Comparison::Unequal, Ordering::Greater)
+        | (Comparison::AtLeast, Ordering::Greater | Ordering::Equal) => Some(true),
+        (Comparison::AtMost | Comparison::Equal, Ordering::Greater)
+        | (Comparison::Less, Ordering::Greater | Ordering::Equal) => Some(false),
+        _ => None,
+    }
 }
 
 /// Words that are the same mostly are one text in memory, and words that differ mostly do so in length or first letter:

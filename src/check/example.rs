@@ -160,10 +160,10 @@ fn stated(item: &Spanned<DeValue<'_>>, ty: Type) -> Result<Fact<Value>, Complain
         let Some(why) = table.get("unknown") else {
             return Err(Complaint::new(item.span(), "a value is missing"));
         };
-        return Ok(Fact::Unknown(Gap {
-            why: Why::ProbeFailed(as_text(why)?.into()),
-            origin: Origin::Stated,
-        }));
+        return Ok(Fact::Unknown(Gap::new(
+            Why::ProbeFailed(as_text(why)?.into()),
+            Origin::Stated,
+        )));
     }
     value_of(item, ty).map(|value| Fact::Known(value, Origin::Stated))
 }

@@ -24,6 +24,17 @@ impl Comparison {
         !matches!(self, Comparison::Equal | Comparison::Unequal)
     }
 
+    /// The same with its sides exchanged.
+    pub(super) fn mirrored(self) -> Self {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::AtMost => Comparison::AtLeast,
+            Comparison::Greater => Comparison::Less,
+            Comparison::AtLeast => Comparison::AtMost,
+            same => same,
+        }
+    }
+
     /// As it is written.
     pub(super) fn sign(self) -> &'static str {
         match self {

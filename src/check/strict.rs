@@ -42,6 +42,9 @@ fn words(check: &Check, complain: &mut impl FnMut(String)) {
     if check.advice().why.chars().count() < SHORTEST_WHY {
         complain(format!("`why` has fewer than {SHORTEST_WHY} letters"));
     }
+    if check.advice().why.contains('{') {
+        complain("`why` is printed as it stands: a fact belongs to `finding` or `fix`".into());
+    }
     if check.finding().source().contains('\n') || check.finding().source().trim().is_empty() {
         complain("`finding` is one sentence".into());
     }

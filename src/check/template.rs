@@ -128,7 +128,10 @@ impl Template {
                 Piece::Name(up) => text.write_str(facts.name(lineage.up(*up))),
                 Piece::Fact(slot) => match known(slot) {
                     Some(value) => write!(text, "{value}"),
-                    None => text.write_str("unknown"),
+                    None => match slot.least(facts, lineage) {
+                        Some(least) => write!(text, "at least {least}"),
+                        None => text.write_str("unknown"),
+                    },
                 },
                 Piece::Times(slot) => match known(slot) {
                     Some(Value::Count(1)) => text.write_str("once"),

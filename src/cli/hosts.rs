@@ -145,6 +145,9 @@ fn command(doctor: &str, ask: &AskArgs) -> String {
     if let Some(pause) = ask.sample {
         text.push_str(&format!(" --sample {}", pause.as_secs_f64()));
     }
+    if ask.no_rehearsal {
+        text.push_str(" --no-rehearsal");
+    }
     if let Some(nccl) = &ask.nccl {
         text.push_str(&format!(" --nccl {}", quoted(nccl)));
     }
@@ -165,6 +168,7 @@ mod tests {
         let ask = AskArgs {
             sample: Some(Duration::from_millis(1500)),
             nccl: Some("/opt/it's here/libnccl.so; reboot".into()),
+            no_rehearsal: false,
             ..AskArgs::of_this_machine(Duration::from_secs(20))
         };
         assert_eq!(

@@ -20,7 +20,10 @@ use crate::{derive, probe};
 ///
 /// The tree cannot be opened; there is no process of the job's id.
 pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
-    let probes = probe::PROBES.iter().map(|p| (p.name, p.budget)).collect();
+    let tries = |name: &str| name == probe::rehearsal::PROBE.name;
+    let probes = probe::PROBES.iter();
+    let probes = probes.filter(|p| !(args.no_rehearsal && tries(p.name)));
+    let probes = probes.map(|p| (p.name, p.budget)).collect();
     if let Some(root) = &args.root {
         crate::live::files::Root::open(root)
             .map_err(|e| BadInput(format!("{}: {e}", terminal::path(root))))?;

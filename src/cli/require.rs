@@ -44,12 +44,20 @@ fn site(path: &Path) -> anyhow::Result<RequiredAreas> {
         }
         read => read.map_err(|error| bad(error.to_string()))?,
     };
-    let site: Site = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
-    let words = match site.require {
-        Words::One(word) => vec![word],
-        Words::Several(words) => words,
-    };
-    Ok(named(&words).map_err(bad)?)
+    Ok(of_site(&text).map_err(bad)?)
+}
+
+/// What the text of a site's `areas.toml` requires.
+///
+/// # Errors
+///
+/// Why it is none, or which name is none of an area.
+pub fn of_site(text: &str) -> Result<RequiredAreas, String> {
+    let site: Site = toml::from_str(text).map_err(|error| error.to_string())?;
+    match site.require {
+        Words::One(word) => named(&[word]),
+        Words::Several(words) => named(&words),
+    }
 }
 
 /// The areas of these names.

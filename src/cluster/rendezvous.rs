@@ -9,6 +9,7 @@ mod greeting;
 mod joined_node;
 mod relay;
 
+use crate::live::clock;
 use crate::live::{own_process, random};
 use std::collections::VecDeque;
 use std::io;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::admission::{AdmissionEvent, AdmissionState, serve_connection};
 use self::gather_result::LateJoins;
@@ -160,7 +161,6 @@ impl Rendezvous {
 
     /// Waits until all nodes (`nodes` counts this one) have sent a message of at most `most` bytes, or until the deadline. `progress` gets the number
     /// of nodes that did.
-    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub fn gather(
         &self,
         nodes: u64,
@@ -170,7 +170,7 @@ impl Rendezvous {
     ) -> Gathered {
         // For many nodes, and for strangers who keep connections open.
         own_process::allow_many_files();
-        let ends = Instant::now() + deadline;
+        let ends = clock::now() + deadline;
         let run = random::number_of_run();
         let mut gathered = Gathered {
             run,
@@ -213,7 +213,7 @@ impl Rendezvous {
             waiting: VecDeque::new(),
             expected: Arc::clone(&self.expected),
         };
-        while gathered.nodes.len() as u64 + 1 < nodes && Instant::now() < ends {
+        while gathered.nodes.len() as u64 + 1 < nodes && clock::now() < ends {
             if table.accept_and_receive(&mut gathered) {
                 progress(gathered.nodes.len());
             }

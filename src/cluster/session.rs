@@ -10,7 +10,7 @@ use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -19,6 +19,7 @@ use crate::cluster::frame::Frames;
 use crate::cluster::session_steps::{
     MAX_MESSAGE, StepAudience, StepCoordinator, StepEnd, StepInput, StepResult,
 };
+use crate::live::clock;
 
 /// How long sending a message may take.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
@@ -351,14 +352,13 @@ fn write(mut stream: TcpStream, mut to: Frames, messages: &Receiver<Vec<u8>>) {
 }
 
 /// Runs the steps on rank 0: applies inputs, losses and deadlines, and sends the results.
-#[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
 fn coordinate(
     mut hub: StepCoordinator,
     inbox: &Receiver<SessionEvent>,
     tell: &BTreeMap<u64, Sender<Vec<u8>>>,
     own: &PendingSteps,
 ) {
-    let began = Instant::now();
+    let began = clock::now();
     loop {
         let until = hub
             .next_deadline()

@@ -8,8 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::live::clock;
 use crate::live::worker::child::{kill_group, wait_until};
 
 use crate::terminal::{Colors, Escaping};
@@ -102,12 +103,8 @@ impl RemoteCommand {
     /// # Errors
     ///
     /// The host is unreachable, or the command is missing, fails, or takes too long; it is killed then.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "starts the user's ssh, and keeps its time"
-    )]
     pub fn run(&self, host: &str) -> Result<Vec<u8>, RemoteError> {
-        let begun = Instant::now();
+        let begun = clock::now();
         let ends = begun + self.deadline;
         let mut child = self.start(host, Stdio::null(), &["-o", "BatchMode=yes"])?;
         let errors = StderrTail::capture(&mut child);
@@ -119,7 +116,7 @@ impl RemoteCommand {
             let said = said();
             RemoteError::TimedOut { seconds, said }
         };
-        let answer = match answer.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+        let answer = match answer.recv_timeout(ends.saturating_duration_since(clock::now())) {
             Ok(answer) if answer.len() as u64 > self.max_output => {
                 end(&mut child);
                 return Err(RemoteError::TooLong(self.max_output));
@@ -252,6 +249,8 @@ fn last_line(said: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     /// A shell in place of ssh: its first argument is the host.

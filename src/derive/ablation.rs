@@ -10,9 +10,9 @@ use crate::measure::plan::collective::Collective;
 use super::ceiling::{Network, Transport, Use, ceiling_of};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "ablation",
-    inputs: &[
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "ablation",
+    &[
         "gpu.nvidia",
         "gpu_nic",
         "gpu_nic.distance",
@@ -34,8 +34,8 @@ pub(super) const DERIVATION: Derivation = Derivation {
         "selection.hcas",
         "selection.interfaces",
     ],
-    run: derive,
-};
+    derive,
+);
 
 /// Works out the facts of a node's measurements.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -3,25 +3,26 @@
 use super::Derivation;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PortState};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, device, node, port};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, device, node, port};
 use crate::small_sort;
 
 use super::{group, tally};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "agreement",
-    inputs: &[
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "agreement",
+    &[
         "port.gid_index",
         "port.gid_routable_v2",
         "port.intended",
         "port.subnet_prefix",
     ],
-    run: derive,
-};
+    derive,
+);
 
 /// Works out all agreements of a node.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -37,14 +38,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             facts.value(p, port::LINK_LAYER)?.word(),
         ))
     });
-    state(
-        facts,
-        node,
-        layers,
-        node::LINK_LAYERS_AGREE,
-        node::LINK_LAYERS,
-        "link layers of equal boards",
-    );
+    let keys = (node::LINK_LAYERS_AGREE, node::LINK_LAYERS);
+    state(facts, node, layers, keys, "link layers of equal boards");
     let indexes = {
         let roce: Vec<Used> = used
             .iter()
@@ -61,28 +56,16 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             .collect();
         agree(&roce, |p| Ok(((), facts.value(p, port::GID_INDEX)?)))
     };
-    state(
-        facts,
-        node,
-        indexes,
-        node::GID_INDEXES_AGREE,
-        node::GID_INDEXES,
-        "RoCE v2 GID indexes",
-    );
+    let keys = (node::GID_INDEXES_AGREE, node::GID_INDEXES);
+    state(facts, node, indexes, keys, "RoCE v2 GID indexes");
     // Equal boards at unequal rates may serve the job and its storage, each with an MTU of its own.
     let mtus = agree(&used, |p| {
         let rate = facts.value(p, port::RATE)?;
         let kind = (group::port_kind(facts, p)?, rate.0);
         Ok((kind, facts.value(p, port::MTU)?))
     });
-    state(
-        facts,
-        node,
-        mtus,
-        node::MTUS_AGREE,
-        node::MTUS,
-        "RDMA MTUs of equal ports",
-    );
+    let keys = (node::MTUS_AGREE, node::MTUS);
+    state(facts, node, mtus, keys, "RDMA MTUs of equal ports");
     lids(facts, node, &used);
 }
 
@@ -170,18 +153,17 @@ fn state(
     facts: &mut Facts,
     node: Id,
     outcome: Result<Result<(), String>, Gap>,
-    agree: crate::fact::Key<bool>,
-    which: crate::fact::Key<std::sync::Arc<str>>,
+    (agree, which): (Key<bool>, Key<Arc<str>>),
     what: &'static str,
 ) {
     match outcome {
         Ok(Ok(())) => {
-            facts.set(node, agree, Fact::derived(true, what));
-            facts.set(node, which, Fact::derived("all the same".into(), what));
+            facts.derive(node, agree, true, what);
+            facts.derive(node, which, "all the same".into(), what);
         }
         Ok(Err(who)) => {
-            facts.set(node, agree, Fact::derived(false, &who));
-            facts.set(node, which, Fact::derived(who.into(), what));
+            facts.derive(node, agree, false, &who);
+            facts.derive(node, which, who.into(), what);
         }
         Err(gap) => {
             facts.set(node, agree, Fact::Unknown(gap.clone()));
@@ -194,14 +176,8 @@ fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
     let outcome = agree(used, |p| {
         Ok((group::port_kind(facts, p)?, facts.value(p, port::RATE)?))
     });
-    state(
-        facts,
-        node,
-        outcome,
-        node::RATES_AGREE,
-        node::RATES,
-        "rates of equal ports",
-    );
+    let keys = (node::RATES_AGREE, node::RATES);
+    state(facts, node, outcome, keys, "rates of equal ports");
     let majorities: Vec<(Id, Fact<crate::fact::BitRate>)> = used
         .iter()
         .filter_map(Used::port)
@@ -253,14 +229,11 @@ fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::Bi
             )),
         }
     })();
-    match outcome {
-        Ok((rate, how)) => Fact::derived(rate, how),
-        Err(gap) => Fact::Unknown(gap),
-    }
+    outcome.map_or_else(Fact::Unknown, |(rate, how)| Fact::derived(rate, how))
 }
 
 /// Devices with their firmware versions.
-type Versions = Vec<(String, std::sync::Arc<str>)>;
+type Versions = Vec<(String, Arc<str>)>;
 
 fn firmware(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
@@ -294,33 +267,32 @@ fn firmware(facts: &mut Facts, node: Id) {
                 _ => Ok(Some((members, !differ || 2 * same > all))),
             }
         })();
-        let (agrees, equals, which) = match outcome {
-            Err(gap) => (
-                Fact::Unknown(gap.clone()),
-                Fact::Unknown(gap.clone()),
-                Fact::Unknown(gap),
-            ),
+        match outcome {
+            Err(gap) => {
+                facts.set(device, device::FIRMWARE_AGREES, Fact::Unknown(gap.clone()));
+                facts.set(device, device::HAS_EQUALS, Fact::Unknown(gap.clone()));
+                facts.set(device, device::FIRMWARE_OF_EQUALS, Fact::Unknown(gap));
+            }
             Ok(None) => {
                 let alone = "no other device of this driver, model and board";
-                (
-                    Fact::derived(true, alone),
-                    Fact::derived(false, alone),
-                    Fact::derived("none".into(), alone),
-                )
+                facts.derive(device, device::FIRMWARE_AGREES, true, alone);
+                facts.derive(device, device::HAS_EQUALS, false, alone);
+                facts.derive(device, device::FIRMWARE_OF_EQUALS, "none".into(), alone);
             }
             Ok(Some((members, agrees))) => {
                 let named: Vec<(&str, &str)> = members.iter().map(|(n, v)| (&**n, &**v)).collect();
                 let who = who_has_which(&named);
-                (
-                    Fact::derived(agrees, &who),
-                    Fact::derived(true, format!("{} equal devices", members.len())),
-                    Fact::derived(who.into(), "firmware of equal devices"),
-                )
+                let (count, how) = (members.len(), "firmware of equal devices");
+                facts.derive(device, device::FIRMWARE_AGREES, agrees, &who);
+                facts.derive(
+                    device,
+                    device::HAS_EQUALS,
+                    true,
+                    format!("{count} equal devices"),
+                );
+                facts.derive(device, device::FIRMWARE_OF_EQUALS, who.into(), how);
             }
-        };
-        facts.set(device, device::FIRMWARE_AGREES, agrees);
-        facts.set(device, device::HAS_EQUALS, equals);
-        facts.set(device, device::FIRMWARE_OF_EQUALS, which);
+        }
     }
 }
 
@@ -370,14 +342,11 @@ fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
         (true, Some(gap)) => Err(gap),
         (true, None) => Ok(Ok(())),
     };
-    state(
-        facts,
-        node,
-        outcome,
-        node::LIDS_DISTINCT,
-        node::SHARED_LIDS,
+    let (keys, what) = (
+        (node::LIDS_DISTINCT, node::SHARED_LIDS),
         "LIDs of active InfiniBand ports",
     );
+    state(facts, node, outcome, keys, what);
 }
 
 #[cfg(test)]
@@ -423,7 +392,7 @@ mod tests {
             ] {
                 let id = port(&mut facts, n, name, PortState::Active, rate);
                 if let Some(mtu) = mtu {
-                    facts.set(id, port::MTU, Fact::derived(Bytes(mtu), "test"));
+                    facts.derive(id, port::MTU, Bytes(mtu), "test");
                 }
             }
             derived(&mut facts, n);

@@ -23,11 +23,7 @@ use crate::fact::{
 use crate::measure::plan::ablation::{Pair, pairs};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "arms",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("arms", &[], derive);
 
 /// Works out the facts of a node's measurements that compare arms.
 pub(crate) fn derive(facts: &mut Facts, node: Id) {
@@ -111,22 +107,16 @@ impl Arms {
     /// The arm that contradicts the others: it is left out of the pairs.
     fn odd(&self, facts: &mut Facts, id: Id, odd: Option<&Outlier>, noise: &Noise) {
         let gap = noise.gap.as_ref();
-        facts.set(
-            id,
-            measurement::HAS_OUTLIER,
-            self.unless(gap, odd.is_some()),
-        );
+        let has_outlier = self.unless(gap, odd.is_some());
+        facts.set(id, measurement::HAS_OUTLIER, has_outlier);
         let Some(odd) = odd else { return };
         let arm = |at: &usize| {
             let name = &self.figures.get(*at)?.name;
             Some(format!("{name} ({})", self.figure(*at)?))
         };
         let names: Vec<String> = odd.arms.iter().filter_map(arm).collect();
-        facts.set(
-            id,
-            measurement::OUTLIER,
-            self.know(names.join(" or ").into()),
-        );
+        let outlier = self.know(names.join(" or ").into());
+        facts.set(id, measurement::OUTLIER, outlier);
         facts.set(id, measurement::OUTLIER_BY, self.know(Percent(odd.percent)));
     }
 

@@ -216,9 +216,9 @@ fn compose(
 }
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "ceiling",
-    inputs: &[
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "ceiling",
+    &[
         "gpu.nvidia",
         "gpu_nic",
         "gpu_nic.distance",
@@ -239,8 +239,8 @@ pub(super) const DERIVATION: Derivation = Derivation {
         "selection.wants_hcas",
         "variable.effect",
     ],
-    run: derive,
-};
+    derive,
+);
 
 /// States the paths of a node.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -420,7 +420,7 @@ fn state(
     found: Result<Ceiling, Gap>,
 ) -> Id {
     let id = facts.instance(Subject::Path, node, name);
-    facts.set(id, path::KIND, Fact::derived(kind, "what it is named for"));
+    facts.derive(id, path::KIND, kind, "what it is named for");
     if !matches!(kind, PathKind::Rail | PathKind::Network) {
         let gap = Gap::missing("a port of this path");
         facts.set(id, path::OF_RATES, Fact::Unknown(gap));
@@ -428,12 +428,11 @@ fn state(
     match found {
         Ok(ceiling) => {
             let how = format!("{} at {}", ceiling.bound_by.word(), ceiling.bound_where);
-            facts.set(id, path::BANDWIDTH, Fact::derived(ceiling.busbw, &how));
-            facts.set(id, path::BOUND_BY, Fact::derived(ceiling.bound_by, &how));
+            facts.derive(id, path::BANDWIDTH, ceiling.busbw, &how);
+            facts.derive(id, path::BOUND_BY, ceiling.bound_by, &how);
             let at = Fact::derived(ceiling.bound_where, &how);
             facts.set(id, path::BOUND_WHERE, at);
-            let terms = Fact::derived(ceiling.terms.into(), "the model");
-            facts.set(id, path::TERMS, terms);
+            facts.derive(id, path::TERMS, ceiling.terms.into(), "the model");
             if let Some(at) = facts.known(id, path::BOUND_WHERE)
                 && let Some(hop) = facts.find(Subject::Hop, node, &at)
             {

@@ -5,7 +5,9 @@
 //! none of the odd ones. The time is in proportion to the nodes, and nothing of a node is kept but its sample.
 
 mod clocks;
+mod figures;
 mod group;
+mod neighbours;
 mod own;
 mod property;
 mod sides;
@@ -42,6 +44,10 @@ pub struct Sample {
     own_open: Vec<(ComparedProperty, Arc<str>)>,
     /// Its clock, where it was compared with another one.
     clock: Option<clocks::Clock>,
+    /// Hardware addresses, its own and those of peers that it does not ask for.
+    neighbours: neighbours::Neighbours,
+    /// Figures that are compared by how far they are from those of others.
+    figures: Vec<(ComparedProperty, f64)>,
     /// NCCL's variables; `Err` where they are not all known.
     variables: Result<Vec<(Arc<str>, TextOrReason)>, Arc<str>>,
 }
@@ -80,12 +86,16 @@ pub fn sample(facts: &Facts, node: Id) -> Sample {
         own: Vec::new(),
         own_open: Vec::new(),
         clock: None,
+        neighbours: Default::default(),
+        figures: Vec::new(),
         variables: Ok(Vec::new()),
         realm,
     };
     property::take(facts, node, &mut sample);
     own::take(facts, node, &mut sample);
     clocks::take(facts, node, &mut sample);
+    neighbours::take(facts, node, &mut sample);
+    figures::take(facts, node, &mut sample);
     sample
 }
 

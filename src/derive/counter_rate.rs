@@ -4,11 +4,7 @@ use super::Derivation;
 use crate::fact::{Fact, Facts, Gap, Id, PerSecond, Phrase, Seconds, Subject, counter, node, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "counter_rate",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("counter_rate", &[], derive);
 
 /// Divides each counter by the uptime.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -36,8 +32,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set(id, counter::PER_UPTIME, fact);
     }
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
-        // InfiniBand's counters, else those of soft-RoCE.
-        let rate = |facts: &Facts, names: [&str; 2]| {
+        // Each kind of adapter has its own: InfiniBand's, mlx5's, those of soft-RoCE, bnxt_re, EFA.
+        let rate = |facts: &Facts, names: &[&str]| {
             let counters = facts.below(port, Subject::Counter);
             let named = |id: &Id| {
                 let name = facts.known(*id, counter::NAME);
@@ -47,8 +43,20 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             counters.next().map(|id| facts.get(id, counter::RATE))
         };
         let missing = || Fact::Unknown(Gap::missing("counter.rate"));
-        let sent = rate(facts, ["port_xmit_data", "sent_pkts"]);
-        let received = rate(facts, ["port_rcv_data", "rcvd_pkts"]);
+        let sent = rate(facts, &["port_xmit_data", "sent_pkts"]);
+        let received = rate(facts, &["port_rcv_data", "rcvd_pkts"]);
+        let timeouts = [
+            "local_ack_timeout_err",
+            "completer_retry_err",
+            "to_retransmits",
+            "retrans_timeout_events",
+        ];
+        let retried = rate(facts, &timeouts);
+        let retried = retried.unwrap_or_else(|| match facts.members(Subject::Counter, port) {
+            Ok(_) => Fact::derived(PerSecond(0.0), "no counter of timeouts"),
+            Err(gap) => Fact::Unknown(gap),
+        });
+        facts.set(port, port::RETRIED_RATE, retried);
         facts.set(port, port::SENT_RATE, sent.unwrap_or_else(missing));
         facts.set(port, port::RECEIVED_RATE, received.unwrap_or_else(missing));
     }

@@ -6,11 +6,7 @@ use crate::fact::run::{self, Library};
 use crate::fact::{Fact, Facts, Gap, Id, host, node};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "cuda_release",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("cuda_release", &[], derive);
 
 /// States it of a node.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -5,11 +5,7 @@ use crate::fact::node::RdmaStack;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, known, module, node};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "driver_stack",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("driver_stack", &[], derive);
 
 /// Works out the stack, and compares it with the package.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

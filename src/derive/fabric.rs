@@ -10,11 +10,7 @@ use crate::fact::{Fact, Facts, Gap, Id, gpu, node};
 use crate::small_sort;
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "fabric",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("fabric", &[], derive);
 
 /// Compares the cliques of the GPUs that are registered.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -34,11 +34,11 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "firewall",
-    inputs: &["port.intended", "selection", "selection.interface"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "firewall",
+    &["port.intended", "selection", "selection.interface"],
+    derive,
+);
 
 /// Makes the node's flows and judges each by the rules in force.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -103,14 +103,8 @@ pub fn tcp(
         ruleset,
         node,
     };
-    let certain = || Fact::derived(true, "TCP of the kernel");
-    let one = ExaminedFlow {
-        purpose: Purpose::Rendezvous,
-        direction,
-        interface,
-        used: certain(),
-        filtered: certain(),
-    };
+    let used = Fact::derived(true, "TCP of the kernel");
+    let one = ExaminedFlow::tcp(Purpose::Rendezvous, direction, interface, used);
     let addresses = addresses(facts, node, interface);
     let judged = flows.verdict(&known, &one, &addresses, (port, port)).ok()?;
     Some((judged.passage, judged.rule))
@@ -149,7 +143,7 @@ fn whichever(facts: &mut Facts, node: Id) {
         if usable.iter().all(judged) && same.iter().all(blocked) {
             for id in same {
                 let why = "no interface that jobs may use lets it through";
-                facts.set(id, flow::USED, Fact::derived(true, why));
+                facts.derive(id, flow::USED, true, why);
             }
         }
     }
@@ -250,22 +244,9 @@ impl Flows {
                     local = true;
                 }
                 for direction in [Direction::In, Direction::Out] {
-                    let one = ExaminedFlow {
-                        purpose: Purpose::Bootstrap,
-                        direction,
-                        interface: name,
-                        used: used.clone(),
-                        filtered: Fact::derived(true, "TCP of the kernel"),
-                    };
-                    self.judge(facts, one, &addresses, &range);
+                    let flow = |purpose| ExaminedFlow::tcp(purpose, direction, name, used.clone());
+                    self.judge(facts, flow(Purpose::Bootstrap), &addresses, &range);
                     if let Some(port) = &rendezvous {
-                        let one = ExaminedFlow {
-                            purpose: Purpose::Rendezvous,
-                            direction,
-                            interface: name,
-                            used: used.clone(),
-                            filtered: Fact::derived(true, "TCP of the kernel"),
-                        };
                         let port = port.clone().and_then(|text| {
                             let port: u16 = text
                                 .trim()
@@ -273,25 +254,16 @@ impl Flows {
                                 .map_err(|_| format!("{text:?} is not a port"))?;
                             Ok((port, port))
                         });
-                        self.judge(facts, one, &addresses, &port);
+                        self.judge(facts, flow(Purpose::Rendezvous), &addresses, &port);
                     }
                 }
                 let one = ExaminedFlow {
-                    purpose: Purpose::PathMtu,
-                    direction: Direction::In,
-                    interface: name,
-                    used: used.clone(),
                     filtered: Fact::derived(true, "IP of the kernel"),
+                    ..ExaminedFlow::tcp(Purpose::PathMtu, Direction::In, name, used.clone())
                 };
                 self.judge(facts, one, &addresses, &Fact::derived((0, 0), "ICMP"));
             }
-            let one = ExaminedFlow {
-                purpose: Purpose::Ssh,
-                direction: Direction::In,
-                interface: name,
-                used,
-                filtered: Fact::derived(true, "TCP of the kernel"),
-            };
+            let one = ExaminedFlow::tcp(Purpose::Ssh, Direction::In, name, used);
             self.judge(facts, one, &addresses, &Fact::derived((22, 22), "ssh(1)"));
         }
         open.or(unseen)
@@ -304,13 +276,8 @@ impl Flows {
         addresses: &Result<Vec<(Version, AddressPair)>, Gap>,
         range: &Fact<(u16, u16)>,
     ) {
-        let one = ExaminedFlow {
-            purpose: Purpose::Local,
-            direction: Direction::In,
-            interface: &"lo".into(),
-            used: Fact::derived(true, "each job"),
-            filtered: Fact::derived(true, "TCP of the kernel"),
-        };
+        let (lo, used) = ("lo".into(), Fact::derived(true, "each job"));
+        let one = ExaminedFlow::tcp(Purpose::Local, Direction::In, &lo, used);
         self.judge(facts, one, addresses, range);
     }
 
@@ -346,6 +313,12 @@ impl Flows {
                 None => Fact::Unknown(Gap::missing("device.software")),
             };
             let addresses = addresses(facts, self.node, &name);
+            let own = facts.find(Subject::Interface, self.node, &name);
+            let up = own.and_then(|own| facts.known(own, interface::UP));
+            // A spare adapter: nothing is sent before somebody sets it up.
+            if up == Some(false) && addresses.as_ref().is_ok_and(Vec::is_empty) {
+                continue;
+            }
             let used = facts.get(id, port::INTENDED);
             for direction in [Direction::In, Direction::Out] {
                 let one = ExaminedFlow {
@@ -382,8 +355,8 @@ impl Flows {
             facts.relate(id, interface);
         }
         let how = Origin::derived("the flow itself");
-        facts.set(id, flow::PURPOSE, Fact::Known(one.purpose, how.clone()));
-        facts.set(id, flow::DIRECTION, Fact::Known(one.direction, how.clone()));
+        facts.know(id, flow::PURPOSE, one.purpose, &how);
+        facts.know(id, flow::DIRECTION, one.direction, &how);
         facts.set(
             id,
             flow::INTERFACE,
@@ -482,7 +455,23 @@ struct ExaminedFlow<'a> {
     filtered: Fact<bool>,
 }
 
-impl ExaminedFlow<'_> {
+impl<'a> ExaminedFlow<'a> {
+    /// A flow of the kernel's TCP, which the packet filter sees.
+    fn tcp(
+        purpose: Purpose,
+        direction: Direction,
+        interface: &'a Arc<str>,
+        used: Fact<bool>,
+    ) -> Self {
+        ExaminedFlow {
+            purpose,
+            direction,
+            interface,
+            used,
+            filtered: Fact::derived(true, "TCP of the kernel"),
+        }
+    }
+
     fn name(&self) -> String {
         let what = match self.purpose {
             Purpose::Bootstrap => "bootstrap TCP",

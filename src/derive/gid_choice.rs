@@ -7,11 +7,7 @@ use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "gid_choice",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("gid_choice", &[], derive);
 
 /// Works out what the GID table of each port offers.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -28,7 +24,30 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set(port, port::GID_INDEX, table.index());
         let prefix = subnet_prefix(facts, port);
         facts.set(port, port::SUBNET_PREFIX, prefix);
+        for gid in facts.below(port, Subject::Gid).collect::<Vec<_>>() {
+            if let Some(here) = address_here(facts, node, gid) {
+                facts.set(gid, gid::ADDRESS_HERE, here);
+            }
+        }
     }
+}
+
+/// Whether an interface has the IPv4 address of a GID. In a container that may be one of the host.
+fn address_here(facts: &Facts, node: Id, gid: Id) -> Option<Fact<bool>> {
+    let address = facts.known(gid, gid::ADDRESS)?;
+    let own = address.strip_prefix("::ffff:")?;
+    let has = |id: Id| {
+        let all = facts.value(id, interface::ADDRESSES)?;
+        let mut all = all.iter().filter_map(|text| text.split_once('/'));
+        Ok(all.any(|(address, _)| address == own))
+    };
+    let interfaces = facts.below(node, Subject::Interface).map(has);
+    let interfaces: Several<bool> = interfaces.collect();
+    let found = interfaces.or_others(facts.members(Subject::Interface, node).err());
+    Some(Fact::of(
+        found.any(|has| *has),
+        "the addresses of interfaces",
+    ))
 }
 
 /// A row of the table that is in use.

@@ -4,14 +4,13 @@ use super::Derivation;
 use std::sync::Arc;
 
 use super::majority;
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu, node};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "gpu_equals",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("gpu_equals", &[], derive);
+
+const CLOCK: Key<u64> = gpu::APPLICATION_CLOCK;
+const HIGHEST: Key<u64> = gpu::MAX_SM_CLOCK;
 
 /// Compares each GPU with those of its model.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -20,31 +19,17 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let equals = equals(facts, node, id);
         let nvlinks = most(facts, id, &equals, gpu::NVLINKS_ACTIVE);
         facts.set(id, gpu::SIBLINGS_NVLINKS_ACTIVE, nvlinks);
+        let fabric = most(facts, id, &equals, gpu::FABRIC_STATE);
+        facts.set(id, gpu::SIBLINGS_FABRIC_STATE, fabric);
 
         let settings = [
             odd(facts, id, &equals, "ECC", gpu::ECC, ""),
             odd(facts, id, &equals, "MIG", gpu::MIG, ""),
             odd(facts, id, &equals, "persistence", gpu::PERSISTENCE, ""),
             odd(facts, id, &equals, "compute mode", gpu::COMPUTE_MODE, ""),
-            if_any(
-                facts,
-                id,
-                gpu::POWER_LIMIT,
-                odd(facts, id, &equals, "power limit", gpu::POWER_LIMIT, " W"),
-            ),
-            if_any(
-                facts,
-                id,
-                gpu::APPLICATION_CLOCK,
-                odd(
-                    facts,
-                    id,
-                    &equals,
-                    "application clock",
-                    gpu::APPLICATION_CLOCK,
-                    " MHz",
-                ),
-            ),
+            odd_if_any(facts, id, &equals, "power limit", gpu::POWER_LIMIT, " W"),
+            odd_if_any(facts, id, &equals, "application clock", CLOCK, " MHz"),
+            odd_if_any(facts, id, &equals, "highest clock", HIGHEST, " MHz"),
         ];
         let (differ, which) = together(&settings);
         facts.set(id, gpu::SETTINGS_DIFFER, differ);
@@ -52,12 +37,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
         let firmware = [
             odd(facts, id, &equals, "VBIOS", gpu::VBIOS, ""),
-            if_any(
-                facts,
-                id,
-                gpu::GSP_FIRMWARE,
-                odd(facts, id, &equals, "GSP", gpu::GSP_FIRMWARE, ""),
-            ),
+            odd_if_any(facts, id, &equals, "GSP", gpu::GSP_FIRMWARE, ""),
         ];
         let (differ, which) = together(&firmware);
         facts.set(id, gpu::FIRMWARE_DIFFERS, differ);
@@ -65,16 +45,27 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
-/// The GPUs of the node that are of this one's model or may be, this one counted.
+/// The GPUs of the node that are of this one's model or may be, this one counted. All of them are known if those of the PCI bus are, or as many as
+/// NVML counts.
 pub(super) fn equals(facts: &Facts, node: Id, id: Id) -> Result<Vec<Id>, Gap> {
-    facts.members(Subject::Gpu, node)?;
-    let model = match facts.get(id, gpu::MODEL) {
-        Fact::Known(model, _) => model,
-        Fact::Unknown(gap) => return Err(gap),
-    };
-    let may_be = |other: &Id| match facts.get(*other, gpu::MODEL) {
-        Fact::Known(other, _) => other == model,
-        Fact::Unknown(_) => facts.known(*other, gpu::IN_NVML) != Some(false),
+    if let Err(gap) = facts.members(Subject::Gpu, node) {
+        let in_nvml = |id: &Id| facts.known(*id, gpu::IN_NVML) == Some(true);
+        let listed = facts.below(node, Subject::Gpu).filter(in_nvml).count() as u64;
+        if facts.known(node, node::NVML_GPUS) != Some(listed) || !in_nvml(&id) {
+            return Err(gap);
+        }
+    }
+    let kinds = |id: Id| [gpu::MODEL, gpu::ID].map(|key| facts.known(id, key));
+    let own = kinds(id);
+    if own.iter().all(Option::is_none) {
+        return facts.value(id, gpu::MODEL).map(|_| Vec::new());
+    }
+    // Where one of the two has no name, the ids of the PCI bus tell.
+    let may_be = |other: &Id| {
+        let both = own.iter().zip(kinds(*other));
+        let mut both = both.filter_map(|(own, other)| Some(*own.as_ref()? == other?));
+        both.next()
+            .unwrap_or_else(|| facts.known(*other, gpu::IN_NVML) != Some(false))
     };
     Ok(facts.below(node, Subject::Gpu).filter(may_be).collect())
 }
@@ -120,9 +111,16 @@ fn odd<T: Typed + Clone + PartialEq>(
 }
 
 /// Of what not every GPU has, nothing is compared where this one does not have it.
-fn if_any<T: Typed>(facts: &Facts, id: Id, key: Key<T>, odd: Fact<String>) -> Fact<String> {
+fn odd_if_any<T: Typed + Clone + PartialEq>(
+    facts: &Facts,
+    id: Id,
+    equals: &Result<Vec<Id>, Gap>,
+    what: &str,
+    key: Key<T>,
+    unit: &str,
+) -> Fact<String> {
     match facts.get(id, key) {
-        Fact::Known(..) => odd,
+        Fact::Known(..) => odd(facts, id, equals, what, key, unit),
         Fact::Unknown(_) => Fact::derived(String::new(), "this GPU does not have it"),
     }
 }
@@ -152,13 +150,13 @@ fn together(parts: &[Fact<String>]) -> (Fact<bool>, Fact<Arc<str>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::derive::testing::{node, stated};
+    use crate::derive::testing::{node as bare_node, stated};
     use crate::fact::gpu::{ComputeMode, GpuMode};
     use crate::fact::{Membership, Origin};
 
     fn gpus(count: usize) -> (Facts, Id, Vec<Id>) {
         let mut facts = Facts::new();
-        let n = node(&mut facts);
+        let n = bare_node(&mut facts);
         facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));
         let ids = (0..count)
             .map(|at| facts.instance(Subject::Gpu, n, &format!("0000:0{at}:00.0")))
@@ -214,6 +212,38 @@ mod tests {
         assert_eq!(facts.known(ids[0], gpu::SETTINGS_DIFFER), None);
         assert_eq!(facts.known(ids[1], gpu::SETTINGS_DIFFER), None);
         assert_eq!(facts.known(ids[2], gpu::SETTINGS_DIFFER), None);
+    }
+
+    #[test]
+    fn a_gpu_without_a_name_is_equal_by_its_id() {
+        let (mut facts, n, ids) = gpus(3);
+        let none = || Fact::Unknown(Gap::missing("no reply"));
+        facts.set(ids[2], gpu::MODEL, none());
+        facts.set(ids[2], gpu::NVLINKS_ACTIVE, stated(17));
+        for (at, id) in ids.iter().enumerate() {
+            facts.set(*id, gpu::ID, stated("10de:2330".into()));
+            if at < 2 {
+                plain(&mut facts, *id);
+            }
+        }
+        derive(&mut facts, n);
+        assert_eq!(facts.known(ids[2], gpu::SIBLINGS_NVLINKS_ACTIVE), Some(18));
+        assert_eq!(equals(&facts, n, ids[0]).map(|all| all.len()), Ok(3));
+    }
+
+    #[test]
+    fn those_that_nvml_counts_are_all_whatever_else_the_bus_has() {
+        for (counted, expected) in [(3, None), (2, Some(2))] {
+            let mut facts = Facts::new();
+            let n = bare_node(&mut facts);
+            let hidden = Gap::missing("the class of a function");
+            facts.set_members(Subject::Gpu, n, Membership::Unknown(hidden));
+            let ids = ["a", "b"].map(|name| facts.instance(Subject::Gpu, n, name));
+            ids.iter().for_each(|id| plain(&mut facts, *id));
+            facts.set(n, node::NVML_GPUS, stated(counted));
+            let all = equals(&facts, n, ids[0]);
+            assert_eq!(all.ok().map(|all| all.len()), expected);
+        }
     }
 
     #[test]

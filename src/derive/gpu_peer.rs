@@ -20,9 +20,9 @@ const STATUSES: [Key<P2p>; 4] = [
 ];
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "gpu_peer",
-    inputs: &[
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "gpu_peer",
+    &[
         "bridge.between",
         "gpu.purpose",
         "gpu_pair",
@@ -30,8 +30,8 @@ pub(super) const DERIVATION: Derivation = Derivation {
         "gpu_pair.first",
         "gpu_pair.second",
     ],
-    run: derive,
-};
+    derive,
+);
 
 /// Works out the ways of all pairs, and whether one of them is open.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

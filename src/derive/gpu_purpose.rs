@@ -8,11 +8,7 @@ use crate::fact::gpu::{GpuMode, GpuSegment};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gpu, node};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "gpu_purpose",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("gpu_purpose", &[], derive);
 
 /// Says of each GPU whose it is and for what; counts the models of the node.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

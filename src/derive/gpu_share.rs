@@ -4,11 +4,7 @@ use super::Derivation;
 use crate::fact::{Bytes, Fact, Facts, Id, Key, PerSecond, Percent, Seconds, Subject, gpu, node};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "gpu_share",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("gpu_share", &[], derive);
 
 /// Works out, for each GPU, parts of what it has and rates of what it has counted.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -17,11 +17,7 @@ use crate::fact::{
 const MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "gpudirect",
-    inputs: &["port.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("gpudirect", &["port.intended"], derive);
 
 /// Works out the ways, and whether one is to be expected.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -265,10 +261,9 @@ fn way(facts: &Facts, node: Id) -> Fact<Gpudirect> {
 
 /// Compute GPUs, and a fast port in use of an adapter whose driver takes GPU memory on these ways. Others, as EFA, have their own.
 fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
-    match facts.get(node, node::COMPUTE_GPUS) {
-        Fact::Known(0, origin) => return Fact::Known(false, origin),
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    match facts.is_any(node, node::COMPUTE_GPUS) {
+        Fact::Known(true, _) => {}
+        no => return no,
     }
     let mut open = tally::incomplete(facts, node, Subject::Port);
     for id in facts.below(node, Subject::Port) {

@@ -1,14 +1,10 @@
 //! Limits that bind, as against limits that are merely set.
 
 use super::Derivation;
-use crate::fact::{Bytes, Fact, Facts, Id, Subject, device, limit, node};
+use crate::fact::{Bytes, Fact, Facts, Id, Subject, device, limit, node, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "host_limits",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("host_limits", &[], derive);
 
 /// Whether the limit of locked memory binds this process, and which devices its cgroup forbids it.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -44,8 +40,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     rdma_cgroup(facts, node);
 }
 
-/// Whether rdma.max allows no handle or no object of a device: then ibv_open_device(3) fails in this process, or nothing can be made with
-/// what it opens.
+/// Whether rdma.max allows no handle or no object of a device, or has less than the first second of a job takes: then ibv_open_device(3)
+/// fails in this process, or too little can be made with what it opens.
 fn rdma_cgroup(facts: &mut Facts, node: Id) {
     let limits = facts.get(node, node::RDMA_LIMITS);
     for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {
@@ -59,7 +55,19 @@ fn rdma_cgroup(facts: &mut Facts, node: Id) {
             let mut words = line.split(' ');
             words.any(|word| matches!(word, "hca_handle=0" | "hca_object=0"))
         };
-        let forbidden = of_device.clone().map(|lines| lines.iter().any(forbids));
+        // The cgroup answers EAGAIN (`rdmacg_try_charge`); what a library makes of it can be ENOMEM, as for locked memory.
+        let why: &[&str] = match facts.known(node, node::MEMLOCK_BINDS) {
+            Some(false) => &["(EAGAIN)", "(ENOMEM)"],
+            _ => &["(EAGAIN)"],
+        };
+        let meets = |port: Id| {
+            let ended = facts.known(port, port::REHEARSAL);
+            ended.is_some_and(|ended| why.iter().any(|why| ended.ends_with(why)))
+        };
+        let exhausted = facts.below(id, Subject::Port).any(meets);
+        let forbidden = of_device
+            .clone()
+            .map(|lines| lines.iter().any(forbids) || (exhausted && !lines.is_empty()));
         // A group that could not be read may forbid what the others allow.
         let forbidden = match (forbidden, facts.get(node, node::RDMA_LIMITS_READ)) {
             (Fact::Known(false, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
@@ -102,5 +110,43 @@ mod tests {
             (Some(true), "mlx5_1 hca_handle=0 hca_object=max".into())
         );
         assert_eq!(of("mlx5_10").0, Some(false));
+    }
+
+    #[test]
+    fn a_limit_that_the_first_second_of_a_job_meets_forbids_the_device() {
+        for (limits, ended, expected) in [
+            (
+                "mlx5_0 hca_object=2",
+                "memory cannot be registered: try again (EAGAIN)",
+                true,
+            ),
+            (
+                "mlx5_0 hca_object=2",
+                "memory cannot be registered: no memory (ENOMEM)",
+                true,
+            ),
+            (
+                "mlx5_0 hca_object=2",
+                "the device cannot be opened: no such device (ENODEV)",
+                false,
+            ),
+            (
+                "mlx5_1 hca_object=2",
+                "memory cannot be registered: try again (EAGAIN)",
+                false,
+            ),
+        ] {
+            let mut facts = Facts::new();
+            let n = super::super::testing::node(&mut facts);
+            let own = port(&mut facts, n, "mlx5_0", PortState::Active, 400);
+            facts.set(own, port::REHEARSAL, stated(ended.into()));
+            facts.set(n, node::MEMLOCK, stated(Bytes::UNLIMITED));
+            facts.set(n, node::RDMA_LIMITS, stated(limits.into()));
+            facts.set(n, node::RDMA_LIMITS_READ, stated(true));
+            derive(&mut facts, n);
+            let id = facts.parent(own).unwrap();
+            let found = facts.known(id, device::CGROUP_FORBIDS);
+            assert_eq!(found, Some(expected), "{limits}: {ended}");
+        }
     }
 }

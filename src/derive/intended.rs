@@ -21,17 +21,17 @@ use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port, 
 use super::{group, tally};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "intended",
-    inputs: &[
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "intended",
+    &[
         "device.role",
         "selector",
         "selector.excludes",
         "selector.named",
         "selector.variable",
     ],
-    run: derive,
-};
+    derive,
+);
 
 /// Decides for each port, and for each network device by its ports.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -4,11 +4,7 @@ use super::Derivation;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, node, service};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "interrupts",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("interrupts", &[], derive);
 
 /// States whether irqbalance runs.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

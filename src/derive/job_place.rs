@@ -7,11 +7,8 @@ use std::sync::Arc;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, job};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "job_place",
-    inputs: &["device.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation =
+    Derivation::new("job_place", &["device.intended"], derive);
 
 /// Whether a CPU of the process is on a NUMA node that has an RDMA device.
 ///

@@ -5,11 +5,8 @@ use crate::fact::kernel_event::{self, AffectedDevice, EventClass};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, function, gpu, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "kernel_event",
-    inputs: &["port.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation =
+    Derivation::new("kernel_event", &["port.intended"], derive);
 
 /// Says of each event whether it concerns RDMA or a GPU, and relates it with the devices that it is about.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -95,7 +92,7 @@ fn beside_odd(facts: &mut Facts, node: Id) {
             false => 0,
         };
         let how = "the numbers of the Xids of all GPUs";
-        facts.set(*id, kernel_event::BESIDE_ODD, Fact::derived(count, how));
+        facts.derive(*id, kernel_event::BESIDE_ODD, count, how);
     }
 }
 

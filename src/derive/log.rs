@@ -210,7 +210,7 @@ fn intruder(text: &str) -> String {
 
 /// CUDA's numbers of the texts that NCCL before 2.19 prints alone (`cudaGetErrorString`).
 fn cuda_code(text: &str) -> Option<u64> {
-    const TEXTS: [(&str, u64); 33] = [
+    const TEXTS: [(&str, u64); 36] = [
         ("invalid argument", 1),
         ("initialization error", 3),
         ("driver shutting down", 4),
@@ -236,6 +236,7 @@ fn cuda_code(text: &str) -> Option<u64> {
         ("driver version is insufficient", 35),
         ("device(s) is/are busy", 46),
         ("no CUDA-capable device", 100),
+        ("No CUDA GPUs are available", 100),
         ("no ROCm-capable device", 100),
         ("invalid device ordinal", 101),
         ("uncorrectable ECC", 214),
@@ -247,6 +248,9 @@ fn cuda_code(text: &str) -> Option<u64> {
         ("system not yet initialized", 802),
         ("forward compatibility", 804),
         ("unknown error", 999),
+        ("peer GPU memory over nvlink", 721),
+        // NVML's, of the same number.
+        ("Unknown Error", 999),
     ];
     let found = TEXTS.iter().find(|(words, _)| text.contains(words))?;
     Some(found.1)

@@ -8,11 +8,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Subject, function, module, port};
 const HALVES: [(&str, &str); 2] = [("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib")];
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "module_wanted",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("module_wanted", &[], derive);
 
 /// Works out which modules are wanted, and by what.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -26,11 +22,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             Fact::Known(false, origin) => Fact::Known("nothing".into(), origin.clone()),
             Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
         };
-        facts.set(
-            id,
-            module::NAME,
-            Fact::derived(name.as_str().into(), "the modules that matter"),
-        );
+        let how = "the modules that matter";
+        facts.derive(id, module::NAME, name.as_str().into(), how);
         facts.set(id, module::WANTED, wanted);
         facts.set(id, module::WANTED_BY, by);
     }

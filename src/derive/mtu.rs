@@ -18,11 +18,7 @@ pub fn fitting(netdev_mtu: Bytes) -> Option<Bytes> {
 }
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "mtu",
-    inputs: &["port.netdev_mtu"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("mtu", &["port.netdev_mtu"], derive);
 
 /// Works out the fitting MTU of each Ethernet port.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

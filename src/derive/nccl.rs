@@ -31,11 +31,7 @@ use list::List;
 const INTERFACES: usize = 16;
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "nccl",
-    inputs: &["device.role"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("nccl", &["device.role"], derive);
 
 /// Works out what each variable does, and what NCCL chooses.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -150,13 +146,13 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
     let entry = dictionary::find(&name);
     let known = entry.is_some() || dictionary::of_plugin(&name);
     let how = "the names in NCCL's libraries and guides";
-    facts.set(id, variable::KNOWN, Fact::derived(known, how));
+    facts.derive(id, variable::KNOWN, known, how);
     let nearest = match known {
         true => None,
         false => dictionary::nearest(&name),
     };
     let nearest = Arc::from(nearest.unwrap_or("none"));
-    facts.set(id, variable::NEAREST, Fact::derived(nearest, how));
+    facts.derive(id, variable::NEAREST, nearest, how);
     let read = match (entry, version) {
         (None, _) => Fact::derived(known, how),
         (Some(entry), Fact::Known(version, _)) => Fact::derived(entry.read_by(*version), how),
@@ -177,7 +173,7 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
     if let Some(instead) = entry.and_then(|entry| entry.instead) {
         releases = format!("{releases}; {instead} took its place");
     }
-    facts.set(id, variable::READ_BY, Fact::derived(releases.into(), how));
+    facts.derive(id, variable::READ_BY, releases.into(), how);
     let value = facts.get(id, variable::VALUE);
     let value = match &value {
         Fact::Known(value, _) => value,
@@ -194,12 +190,12 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
     let says = meaning::read_as(entry, value);
     let misread = meaning::misread(entry, value);
     let origin = format!("{name} is {value:?}");
-    facts.set(id, variable::READ_AS, Fact::derived(says.into(), &origin));
-    facts.set(id, variable::MISREAD, Fact::derived(misread, &origin));
+    facts.derive(id, variable::READ_AS, says.into(), &origin);
+    facts.derive(id, variable::MISREAD, misread, &origin);
     let refused = meaning::refused(&name, value);
-    facts.set(id, variable::REFUSED, Fact::derived(refused, &origin));
+    facts.derive(id, variable::REFUSED, refused, &origin);
     let range = meaning::range(&name);
-    facts.set(id, variable::RANGE, Fact::derived(range.into(), &origin));
+    facts.derive(id, variable::RANGE, range.into(), &origin);
     let effect = match meaning::effect(&name, value, facts.limits()) {
         VariableEffect::None if name == "NCCL_NET" && meaning::is_unknown_network(value) => {
             // A plugin that somebody names may bring a network of any name.
@@ -284,9 +280,9 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         };
         let id = facts.instance(Subject::Selector, node, &format!("{of} {token}"));
         let how = format!("the rule of NCCL for {of}");
-        facts.set(id, selector::VARIABLE, Fact::derived(of.into(), &how));
-        facts.set(id, selector::TOKEN, Fact::derived(Arc::clone(&token), &how));
-        facts.set(id, selector::EXCLUDES, Fact::derived(list.excludes, &how));
+        facts.derive(id, selector::VARIABLE, of.into(), &how);
+        facts.derive(id, selector::TOKEN, Arc::clone(&token), &how);
+        facts.derive(id, selector::EXCLUDES, list.excludes, &how);
         let named = match named {
             Ok(named) => named,
             Err(gap) => {
@@ -299,11 +295,7 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         let shown = |list: Vec<&Named>| -> Arc<[Arc<str>]> {
             list.iter().map(|n| Arc::clone(&n.shown)).collect()
         };
-        facts.set(
-            id,
-            selector::MATCHES,
-            Fact::derived(matched.len() as u64, &how),
-        );
+        facts.derive(id, selector::MATCHES, matched.len() as u64, &how);
         let whole = |n: &&&Named| *n.name == *entry.name;
         let longer = |n: &&&Named| {
             let rest = n.name.get(entry.name.len()..).unwrap_or("");
@@ -312,12 +304,12 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         let has_whole = matched.iter().any(|n| whole(&n));
         let long: Vec<&Named> = matched.iter().filter(longer).copied().collect();
         let also = has_whole && !long.is_empty();
-        facts.set(id, selector::ALSO_LONGER, Fact::derived(also, &how));
-        facts.set(id, selector::LONGER, Fact::derived(shown(long), &how));
+        facts.derive(id, selector::ALSO_LONGER, also, &how);
+        facts.derive(id, selector::LONGER, shown(long), &how);
         let own: Vec<&Named> = matched.iter().filter(whole).copied().collect();
         let down = |n: &&Named| n.active.known() == Some(&false);
         let inactive: Vec<&Named> = own.iter().copied().filter(down).collect();
-        facts.set(id, selector::NAMED, Fact::derived(shown(own.clone()), &how));
+        facts.derive(id, selector::NAMED, shown(own.clone()), &how);
         let open = own.iter().find_map(|n| n.active.as_result().err());
         let names_inactive = match (inactive.is_empty(), open) {
             (false, _) => Fact::derived(true, &how),
@@ -325,8 +317,8 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
             (true, Some(gap)) => Fact::Unknown(gap.clone()),
         };
         facts.set(id, selector::NAMES_INACTIVE, names_inactive);
-        facts.set(id, selector::INACTIVE, Fact::derived(shown(inactive), &how));
-        facts.set(id, selector::MATCHED, Fact::derived(shown(matched), &how));
+        facts.derive(id, selector::INACTIVE, shown(inactive), &how);
+        facts.derive(id, selector::MATCHED, shown(matched), &how);
         let nearest = named
             .iter()
             .map(|n| {
@@ -338,7 +330,7 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
             .filter(|(distance, name)| *distance <= 2 && *distance < name.len())
             .min_by_key(|(distance, _)| *distance)
             .map_or_else(|| Arc::from("none"), |(_, name)| Arc::clone(name));
-        facts.set(id, selector::NEAREST, Fact::derived(nearest, &how));
+        facts.derive(id, selector::NEAREST, nearest, &how);
     }
 }
 
@@ -392,12 +384,28 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
         let names: Arc<[Arc<str>]> = names.into_iter().cloned().collect();
         names
     });
+    let rehearsed = first
+        .clone()
+        .and_then(|name| connection(facts, node, &name));
+    facts.set(
+        node,
+        crate::fact::node::CONNECTION_REHEARSAL,
+        fact(&rehearsed, &how),
+    );
     facts.set(chosen, selection::INTERFACE, fact(&first, &how));
     facts.set(chosen, selection::INTERFACES, fact(&all, &how));
     facts.set(chosen, selection::INTERFACE_WHY, fact(&why, &how));
     facts.set(chosen, selection::INTERFACE_REACH, fact(&reach, &how));
     let there = fact(&there, "getifaddrs");
     facts.set(chosen, selection::INTERFACE_CHOICE, there);
+}
+
+/// What became of a connection to the address of this interface.
+fn connection(facts: &Facts, node: Id, name: &str) -> Result<Arc<str>, Gap> {
+    match facts.find(Subject::Interface, node, name) {
+        Some(id) => facts.value(id, crate::fact::interface::REHEARSAL),
+        None => Err(Gap::missing("interface.rehearsal")),
+    }
 }
 
 /// Whether NCCL looks for RDMA ports: the reason where it does not. A network that a plugin brings is a gap.
@@ -544,11 +552,7 @@ fn management(facts: &mut Facts, chosen: Id, places: &Result<Vec<usize>, Gap>, u
         (false, None) => Fact::derived(false, how),
     };
     facts.set(chosen, selection::USES_MANAGEMENT, uses);
-    facts.set(
-        chosen,
-        selection::MANAGEMENT,
-        Fact::derived(found.into(), how),
-    );
+    facts.derive(chosen, selection::MANAGEMENT, found.into(), how);
 }
 
 /// The GID index that NCCL uses on a RoCE port, and what stands there.
@@ -594,12 +598,12 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
             return;
         }
     };
-    facts.set(id, port::NCCL_GID_INDEX, Fact::derived(index, how));
+    facts.derive(id, port::NCCL_GID_INDEX, index, how);
     let by = match &versions.found {
         Fact::Known(version, _) => format!("NCCL {version}"),
         Fact::Unknown(_) => "NCCL 2.21 and later".into(),
     };
-    facts.set(id, port::NCCL_GID_BY, Fact::derived(by.into(), how));
+    facts.derive(id, port::NCCL_GID_BY, by.into(), how);
     let what = rows.and_then(|rows| match rows.iter().find(|row| row.index == index) {
         None => Ok(NcclGid::Empty),
         Some(row) => match (&row.kind, row.place) {

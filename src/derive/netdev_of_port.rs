@@ -1,17 +1,14 @@
 //! What a port's network device says, as facts of the port; and which of them carry the machine's own traffic.
 
 use super::Derivation;
+use super::setting::names;
 use super::{group, majority, tally};
 use crate::fact::device::Role;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, netdev, node, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "netdev_of_port",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("netdev_of_port", &[], derive);
 
 /// Copies the netdev's facts to its ports, and tells management devices from the rest.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -20,6 +17,9 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         copy(facts, node, port, netdev::UP, port::NETDEV_UP);
         copy(facts, node, port, netdev::OPERSTATE, port::NETDEV_OPERSTATE);
         copy(facts, node, port, netdev::MTU, port::NETDEV_MTU);
+        let netdev = facts.get(port, port::NETDEV);
+        let local = netdev.flat_map(|name| leads_nowhere(facts, node, &name));
+        facts.set(port, port::NETDEV_LOCAL, local);
     }
     for &port in &ports {
         let up = equals_up(facts, node, &ports, port);
@@ -33,6 +33,14 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let own = |port: &Id| facts.parent(*port) == Some(device);
         let role = role(&routes, own);
         facts.set(device, device::ROLE, role);
+    }
+}
+
+/// Whether a netdev leads to no other machine: loopback, a bridge without an adapter.
+fn leads_nowhere(facts: &Facts, node: Id, name: &str) -> Fact<bool> {
+    match facts.find(Subject::Interface, node, name) {
+        Some(own) => names::leads_nowhere(facts, node, own),
+        None => Fact::derived(name == "lo", "its name"),
     }
 }
 

@@ -2,35 +2,30 @@
 
 use super::Derivation;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use super::{gpu_equals, gpu_share, majority};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu, node, nvlink};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, node, nvlink};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "nvlink_equals",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("nvlink_equals", &[], derive);
 
 /// Compares each NVLink with that of its number at the GPU's equals, and its speed with all of theirs.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let uptime = facts.get(node, node::UPTIME);
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     let numbered = by_number(facts, &gpus);
-    let mut speeds: BTreeMap<Arc<str>, Vec<Fact<BitRate>>> = BTreeMap::new();
+    let mut speeds: BTreeMap<Vec<Id>, Vec<Fact<BitRate>>> = BTreeMap::new();
     for &id in &gpus {
         let links: Vec<Id> = facts.below(id, Subject::Nvlink).collect();
         if links.is_empty() {
             continue;
         }
         let equals = gpu_equals::equals(facts, node, id);
-        let all = match facts.get(id, gpu::MODEL) {
-            Fact::Known(model, _) => speeds
-                .entry(model)
-                .or_insert_with(|| speeds_of(facts, equals.as_deref().unwrap_or_default())),
-            Fact::Unknown(_) => &mut Vec::new(),
+        let all = match &equals {
+            Ok(equals) => speeds
+                .entry(equals.clone())
+                .or_insert_with(|| speeds_of(facts, equals)),
+            Err(_) => &mut Vec::new(),
         };
         for link in links {
             let speed = match &equals {
@@ -50,11 +45,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
                             Err(gap) => Fact::Unknown(gap.clone()),
                         })
                         .collect();
-                    majority::of(
-                        &facts.get(link, nvlink::REMOTE),
-                        &all,
-                        "links of its number",
-                    )
+                    let own = facts.get(link, nvlink::REMOTE);
+                    majority::of(&own, &all, "links of its number")
                 }
                 Err(gap) => Fact::Unknown(gap.clone()),
             };
@@ -99,10 +91,7 @@ fn same_number(
     equals: &Result<Vec<Id>, Gap>,
 ) -> Result<Vec<Result<Id, Gap>>, Gap> {
     let equals = equals.as_ref().map_err(Gap::clone)?;
-    let number = match facts.get(link, nvlink::LINK) {
-        Fact::Known(number, _) => number,
-        Fact::Unknown(gap) => return Err(gap),
-    };
+    let number = facts.value(link, nvlink::LINK)?;
     let mut found = Vec::new();
     for id in equals {
         match numbered.get(&(*id, number)) {
@@ -148,7 +137,7 @@ mod tests {
     use super::*;
     use crate::derive::testing::{node, stated};
     use crate::fact::nvlink::Remote;
-    use crate::fact::{Membership, Origin, PerSecond, Seconds};
+    use crate::fact::{Membership, Origin, PerSecond, Seconds, gpu};
 
     /// GPUs of one model; of each, for each link whether it is up and its speed in Gb/s.
     fn machine(gpus: &[&[(bool, u64)]]) -> (Facts, Id, Vec<Vec<Id>>) {

@@ -9,11 +9,11 @@ use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Fact, Facts, Id, Percent, Subject, device, interface, netdev, obstacle, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "obstacle",
-    inputs: &["port.intended", "selection", "selection.interface"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "obstacle",
+    &["port.intended", "selection", "selection.interface"],
+    derive,
+);
 
 fn derive(facts: &mut Facts, node: Id) {
     let all: Vec<Id> = facts.below(node, Subject::Obstacle).collect();
@@ -78,11 +78,7 @@ fn derive(facts: &mut Facts, node: Id) {
         if let (Some(rate), Fact::Known(speed, origin)) = (facts.known(id, obstacle::RATE), &speed)
         {
             let share = 100.0 * rate.0 as f64 / speed.0.max(1) as f64;
-            facts.set(
-                id,
-                obstacle::SHARE,
-                Fact::Known(Percent(share), origin.clone()),
-            );
+            facts.know(id, obstacle::SHARE, Percent(share), origin);
         }
         facts.set(id, obstacle::SPEED, speed);
     }

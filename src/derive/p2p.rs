@@ -5,16 +5,15 @@ use super::gpu_ends::{Ends, ends};
 use crate::fact::gpu_pair::{P2p, P2pAccess};
 use crate::fact::kleene::Several;
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Key, Percent, Seconds, Subject, Typed, gpu, gpu_pair, known,
-    limit, node,
+    BitRate, Fact, Facts, Gap, Id, Key, Limit, Percent, Subject, gpu, gpu_pair, known, limit, node,
 };
 use crate::measure::plan::statistics;
 use crate::small_sort;
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "p2p",
-    inputs: &[
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "p2p",
+    &[
         "gpu.path_bandwidth",
         "gpu.slot_bandwidth",
         "gpu_pair",
@@ -22,8 +21,8 @@ pub(super) const DERIVATION: Derivation = Derivation {
         "gpu_pair.first",
         "gpu_pair.second",
     ],
-    run: derive,
-};
+    derive,
+);
 
 /// Works out the facts of a node's GPUs and their pairs.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -54,10 +53,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             own,
         };
         let majority = equals.majority();
-        let bandwidth = equals.of_median(*pair, gpu_pair::COPY_BANDWIDTH, |rate: BitRate| {
-            rate.0 as f64
-        });
-        let latency = equals.of_median(*pair, gpu_pair::COPY_LATENCY, |time: Seconds| time.0);
+        let rate = |facts: &Facts, id| facts.get(id, gpu_pair::COPY_BANDWIDTH).map(|r| r.0 as f64);
+        let bandwidth = equals.of_median(*pair, rate, limit::COPY_OF_PAIRS);
+        let time = |facts: &Facts, id| facts.get(id, gpu_pair::COPY_LATENCY).map(|time| time.0);
+        let latency = equals.of_median(*pair, time, limit::COPY_LATENCY_OF_PAIRS);
         facts.set(*pair, gpu_pair::PEERS_ACCESS, majority);
         facts.set(*pair, gpu_pair::COPY_OF_PEERS, bandwidth);
         facts.set(*pair, gpu_pair::LATENCY_OF_PEERS, latency);
@@ -73,7 +72,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             kinds: &kinds,
             own,
         };
-        let of = equals.of_median_by(*gpu, slower_host_copy);
+        let of = equals.of_median(*gpu, slower_host_copy, limit::HOST_COPY_OF_GPUS);
         facts.set(*gpu, gpu::HOST_COPY_OF_PEERS, of);
     }
 }
@@ -149,31 +148,21 @@ struct Equals<'f> {
 }
 
 impl Equals<'_> {
-    fn each(&self) -> Result<Vec<Id>, Gap> {
-        let own = self.own.as_result().map_err(Clone::clone)?;
-        // One of which it is not known what it is could be an equal.
-        if let Some(gap) = self.kinds.iter().find_map(|kind| kind.as_result().err()) {
-            return Err(gap.clone());
-        }
-        let same = self
-            .all
-            .iter()
-            .zip(self.kinds)
-            .filter(|(_, kind)| kind.known() == Some(own));
-        Ok(same.map(|(id, _)| *id).collect())
+    /// What is asked of each equal; a gap for one of which it is not known what it is, for it could be an equal.
+    fn each<T>(&self, own: &PairKind, ask: impl Fn(Id) -> Option<Fact<T>>) -> Several<T> {
+        let all = self.all.iter().zip(self.kinds);
+        all.filter_map(|(id, kind)| match kind {
+            Fact::Known(kind, _) if kind != own => None,
+            Fact::Known(..) => ask(*id),
+            Fact::Unknown(gap) => Some(Fact::Unknown(gap.clone())),
+        })
+        .collect()
     }
 
     fn majority(&self) -> Fact<bool> {
-        let own = known!(self.own);
-        // One of which it is not known what it is, or what it reaches, counts as one that may have access.
-        let pairs = self.all.iter().zip(self.kinds);
-        let equals: Several<P2pAccess> = pairs
-            .filter_map(|(id, kind)| match kind {
-                Fact::Known(kind, _) if kind != own => None,
-                Fact::Known(..) => Some(self.facts.get(*id, gpu_pair::ACCESS)),
-                Fact::Unknown(gap) => Some(Fact::Unknown(gap.clone())),
-            })
-            .collect();
+        // One of which it is not known what it reaches counts as one that may have access.
+        let access = |id| Some(self.facts.get(id, gpu_pair::ACCESS));
+        let equals = self.each(known!(self.own), access);
         let (all, both) = (equals.members(), |access: &P2pAccess| {
             *access == P2pAccess::Both
         });
@@ -188,32 +177,37 @@ impl Equals<'_> {
         )
     }
 
-    fn of_median<T: Typed>(&self, id: Id, key: Key<T>, number: impl Fn(T) -> f64) -> Fact<Percent> {
-        self.of_median_by(id, |facts, id| facts.get(id, key).map(&number))
-    }
-
-    /// The number of one, of the median of all equals that have one; a median needs three of them.
-    fn of_median_by(&self, id: Id, number: impl Fn(&Facts, Id) -> Fact<f64>) -> Fact<Percent> {
+    /// The number of one, of the median of all equals that have one; a median needs three of them. Where some are missing, it is known if none of
+    /// them could bring it to the other side of the limit.
+    fn of_median(
+        &self,
+        id: Id,
+        number: impl Fn(&Facts, Id) -> Fact<f64>,
+        limit: Limit<Percent>,
+    ) -> Fact<Percent> {
         let own = known!(number(self.facts, id));
-        let equals = match self.each() {
-            Ok(equals) => equals,
-            Err(gap) => return Fact::Unknown(gap),
+        let equals = self.each(known!(self.own), |id| match number(self.facts, id) {
+            // One that came wrong, or not at all, has no number to compare with. What else has none could turn the median.
+            Fact::Unknown(_) if has_none(self.facts, id) => None,
+            number => Some(number),
+        });
+        let (known, limit) = (equals.answered(), self.facts.limit(limit));
+        let share = |values: &[f64]| {
+            let median = statistics::median(values).filter(|median| *median > 0.0)?;
+            Some(Percent((1000.0 * own / median).round() / 10.0))
         };
-        let mut values = Vec::new();
-        for id in equals {
-            match number(self.facts, id) {
-                Fact::Known(value, _) => values.push(value),
-                // One that came wrong, or not at all, has no number to compare with. What else has none could turn the median.
-                Fact::Unknown(_) if has_none(self.facts, id) => {}
-                Fact::Unknown(gap) => return Fact::Unknown(gap),
+        let is_below = |missing: f64| {
+            let missing = vec![missing; equals.members() - known.len()];
+            Some(share(&[known, &missing].concat())? < limit)
+        };
+        let decided = is_below(0.0).is_some() && is_below(0.0) == is_below(f64::MAX);
+        match (share(known).filter(|_| known.len() >= 3), equals.open()) {
+            (_, Some(gap)) if !decided => Fact::Unknown(gap.clone()),
+            (Some(share), _) => {
+                Fact::derived(share, format!("the median of {} equals", known.len()))
             }
-        }
-        match statistics::median(&values).filter(|median| values.len() >= 3 && *median > 0.0) {
-            Some(median) => {
-                let how = format!("the median of {} equals", values.len());
-                Fact::derived(Percent((1000.0 * own / median).round() / 10.0), how)
-            }
-            None => Fact::derived(Percent(100.0), "fewer than three equals have no median"),
+            (None, Some(gap)) => Fact::Unknown(gap.clone()),
+            (None, None) => Fact::derived(Percent(100.0), "fewer than three equals have no median"),
         }
     }
 }
@@ -289,7 +283,7 @@ mod tests {
     use super::super::testing::{node as bare_node, stated};
     use super::*;
     use crate::fact::gpu_nic::Distance;
-    use crate::fact::{Membership, Origin};
+    use crate::fact::{Membership, Origin, Seconds};
 
     /// Four GPUs of one model, all pairs joined by NVSwitches.
     fn machine() -> (Facts, Id) {
@@ -361,19 +355,28 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_without_a_number_leaves_the_median_open() {
+    fn equals_without_a_number_leave_the_median_open_if_they_could_turn_it() {
+        let slow_beside = |missing: usize| {
+            let (mut facts, n) = machine();
+            for at in 0..6 - missing {
+                let id = pair(&facts, at);
+                let rate = BitRate(if at == 0 { 1_000_000 } else { 3_000_000 });
+                facts.set(id, gpu_pair::COPY_BANDWIDTH, stated(rate));
+            }
+            derive(&mut facts, n);
+            assert_eq!(facts.known(pair(&facts, 0), gpu_pair::ACCESS), None);
+            facts.known(pair(&facts, 0), gpu_pair::COPY_OF_PEERS)
+        };
+        assert_eq!(slow_beside(1), Some(Percent(33.3)));
+        assert_eq!(slow_beside(3), None);
+        // In the middle of the others it is slow or not, as the missing one is fast or slow.
         let (mut facts, n) = machine();
-        for at in 0..5 {
+        for (at, rate) in [3, 1, 1, 14, 31].into_iter().enumerate() {
             let id = pair(&facts, at);
-            facts.set(
-                id,
-                gpu_pair::COPY_BANDWIDTH,
-                stated(BitRate(3_000_000_000_000)),
-            );
+            facts.set(id, gpu_pair::COPY_BANDWIDTH, stated(BitRate(rate)));
         }
         derive(&mut facts, n);
         assert_eq!(facts.known(pair(&facts, 0), gpu_pair::COPY_OF_PEERS), None);
-        assert_eq!(facts.known(pair(&facts, 0), gpu_pair::ACCESS), None);
     }
 
     #[test]

@@ -78,11 +78,8 @@ struct Link {
 }
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "pcie_hop",
-    inputs: &["function.port_rate"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation =
+    Derivation::new("pcie_hop", &["function.port_rate"], derive);
 
 /// Works out the hops of a node, and what follows from them for GPUs and functions.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -130,9 +127,9 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     for (key, link) in links {
         let id = facts.instance(Subject::Hop, node, &link.lower);
         describe(facts, node, id, &link);
-        let needed = needed(facts, &link.nics, open.as_ref());
-        state_need(facts, id, &needed);
-        facts.set(id, hop::NEEDED, needed);
+        let (needed, least) = needed(facts, &link.nics, open.as_ref());
+        state_need(facts, id, &needed, least);
+        facts.set_at_least(id, hop::NEEDED, needed, least);
         ids.insert(key, id);
     }
     let members = match open {
@@ -218,7 +215,7 @@ fn both<A: Clone, B: Clone, C>(
 fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     let Link { upper, lower, .. } = link;
     let how = format!("{upper} and {lower}");
-    facts.set(id, hop::UPPER, Fact::derived(Arc::clone(upper), "the path"));
+    facts.derive(id, hop::UPPER, Arc::clone(upper), "the path");
     let rest = rest(facts, node, link);
     facts.set(id, hop::REST, rest);
 
@@ -250,8 +247,8 @@ fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     errors(facts, node, id, link);
 }
 
-/// What the fastest port below a link needs of it.
-fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
+/// What the fastest port below a link needs of it, and what it needs at least.
+fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> (Fact<BitRate>, BitRate) {
     let mut most = BitRate(0);
     let mut open = open.cloned();
     for nic in nics {
@@ -259,17 +256,19 @@ fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> Fact<BitRate> {
             most = most.max(rate);
         }
     }
-    Fact::derived(most, "the fastest port in use below it").unless(open)
+    let needed = Fact::derived(most, "the fastest port in use below it").unless(open);
+    (needed, most)
 }
 
 /// Says what the need is, also where it is unknown: a link that trained low is a fault whatever needs it.
-fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>) {
+fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>, least: BitRate) {
     let need: Arc<str> = match needed {
         Fact::Known(BitRate(0), _) => "no port below is in use".into(),
         Fact::Known(rate, _) => format!("the port below needs {rate}").into(),
+        Fact::Unknown(_) if least.0 > 0 => format!("the port below needs at least {least}").into(),
         Fact::Unknown(_) => "what the port below needs is unknown".into(),
     };
-    facts.set(hop, hop::NEED, Fact::derived(need, "hop.needed"));
+    facts.derive(hop, hop::NEED, need, "hop.needed");
 }
 
 /// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own board.

@@ -5,11 +5,7 @@ use crate::fact::port::PortState;
 use crate::fact::{BitRate, Fact, Facts, Id, Subject, device, function, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "pcie_need",
-    inputs: &["port.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("pcie_need", &["port.intended"], derive);
 
 /// Works out the rate of each function's fastest port in use.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -22,11 +22,7 @@ pub fn turning_ports(a: &[Arc<str>], b: &[Arc<str>]) -> Option<(Arc<str>, Arc<st
 }
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "pcie_peers",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("pcie_peers", &[], derive);
 
 /// Works out what each bridge is between.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -7,11 +7,8 @@ use std::sync::Arc;
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, gpu, known};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "pcie_slot",
-    inputs: &["gpu.slot_bandwidth"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation =
+    Derivation::new("pcie_slot", &["gpu.slot_bandwidth"], derive);
 
 /// Works out what the links of most GPUs of one kind can carry.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -4,11 +4,7 @@ use super::Derivation;
 use crate::fact::{Fact, Facts, Id, Subject, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "port_state",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("port_state", &[], derive);
 
 /// Compares the sources of each port's state. They agree only if all three answered.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -37,10 +33,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             (false, None) => Fact::derived(true, &by_source),
         };
         facts.set(port, port::SOURCES_AGREE, agree);
-        facts.set(
-            port,
-            port::STATE_BY_SOURCE,
-            Fact::derived(by_source.into(), "sysfs, libibverbs, netlink"),
-        );
+        let how = "sysfs, libibverbs, netlink";
+        facts.derive(port, port::STATE_BY_SOURCE, by_source.into(), how);
     }
 }

@@ -1,19 +1,15 @@
 //! Rails beside each other: whose networks overlap, and who has whose address.
 
 use super::Derivation;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use super::tally;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, netdev, port};
+use crate::network::Network;
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "rail",
-    inputs: &["port.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("rail", &["port.intended"], derive);
 
 /// Compares the networks and addresses of the netdevs of intended RoCE ports.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -69,19 +65,13 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
                 .any(|one| b.iter().any(|other| one.overlaps(*other)))
         };
         let found = like(facts, &rails, &networks, at, overlap, &open);
-        facts.set(
-            *id,
-            netdev::SHARES_NETWORK,
-            found.clone().map(|l| !l.is_empty()),
-        );
+        let shares_network = found.clone().map(|l| !l.is_empty());
+        facts.set(*id, netdev::SHARES_NETWORK, shares_network);
         facts.set(*id, netdev::SHARES_NETWORK_WITH, found);
         let same = |a: &Arc<[Arc<str>]>, b: &Arc<[Arc<str>]>| a.iter().any(|one| b.contains(one));
         let found = like(facts, &rails, &addresses, at, same, &open);
-        facts.set(
-            *id,
-            netdev::ADDRESS_SHARED,
-            found.clone().map(|l| !l.is_empty()),
-        );
+        let address_shared = found.clone().map(|l| !l.is_empty());
+        facts.set(*id, netdev::ADDRESS_SHARED, address_shared);
         facts.set(*id, netdev::SAME_ADDRESS, found);
     }
 }
@@ -139,35 +129,8 @@ fn is_rail(facts: &Facts, id: Id) -> Result<bool, Gap> {
 
 fn nothing(facts: &mut Facts, id: Id) {
     let how = "no other rail, or none itself";
-    facts.set(id, netdev::SHARES_NETWORK, Fact::derived(false, how));
-    facts.set(id, netdev::ADDRESS_SHARED, Fact::derived(false, how));
-}
-
-/// An IPv4 network, as its text has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Network {
-    address: u32,
-    length: u32,
-}
-
-impl Network {
-    fn read(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/').and_then(|(address, length)| {
-            let address: Ipv4Addr = address.parse().ok()?;
-            let length: u32 = length.parse().ok().filter(|length| *length <= 32)?;
-            Some(Network {
-                address: address.into(),
-                length,
-            })
-        });
-        parts.ok_or_else(|| format!("{text:?} is not a network"))
-    }
-
-    fn overlaps(self, other: Network) -> bool {
-        let length = self.length.min(other.length);
-        let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-        self.address & mask == other.address & mask
-    }
+    facts.derive(id, netdev::SHARES_NETWORK, false, how);
+    facts.derive(id, netdev::ADDRESS_SHARED, false, how);
 }
 
 #[cfg(test)]

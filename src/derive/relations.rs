@@ -5,11 +5,11 @@ use super::Derivation;
 use crate::fact::{Facts, Id, Subject, device, flow, function, module, suspect};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "relations",
-    inputs: &["flow", "flow.interface", "module.wanted", "selection"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "relations",
+    &["flow", "flow.interface", "module.wanted", "selection"],
+    derive,
+);
 
 /// Relates functions with their devices, wanted modules with the functions and devices of their driver, NCCL's selection with all devices, and what pairs
 /// accuse with this node's ports and interfaces over which it was seen, and with what its packet filter does there.

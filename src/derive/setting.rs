@@ -1,6 +1,6 @@
 //! What the settings beside NCCL's come to on this node: which interfaces and devices they name, and what they take away.
 
-mod names;
+pub(super) mod names;
 #[cfg(test)]
 mod tests;
 mod transports;
@@ -15,11 +15,7 @@ use crate::fact::setting::{self, SettingRole};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, gid, node, port, variable};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "setting",
-    inputs: &["port.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("setting", &["port.intended"], derive);
 
 /// Works out what each setting comes to.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
@@ -47,7 +43,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set(id, setting::WITHOUT_RDMA, without);
         let wants = transports::wants_efa(&variable, &value);
         let how = "the setting's name and value";
-        facts.set(id, setting::WANTS_EFA, Fact::derived(wants, how));
+        facts.derive(id, setting::WANTS_EFA, wants, how);
         against_nccl(facts, node, id, &variable, &value);
         against_environment(facts, node, id, &variable, &value);
         mpi_lists(facts, node, id, &variable, &value);
@@ -81,7 +77,7 @@ fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
 fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     let Ok(index) = value.trim().parse::<u64>() else {
         let how = "the index is not a number: the library chooses";
-        facts.set(id, setting::EMPTY_GIDS, Fact::derived(0, how));
+        facts.derive(id, setting::EMPTY_GIDS, 0, how);
         return;
     };
     let mut empty: Vec<&str> = Vec::new();
@@ -129,7 +125,7 @@ fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
         _ => Fact::derived(count, &how),
     };
     facts.set(id, setting::EMPTY_GIDS, count);
-    facts.set(id, setting::EMPTY_GID_PORTS, Fact::derived(ports, how));
+    facts.derive(id, setting::EMPTY_GID_PORTS, ports, how);
 }
 
 /// Compares a setting with NCCL's for the same thing. Where NCCL's is not set, nothing differs.
@@ -205,7 +201,7 @@ fn mpi_lists(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
         let mut entries = value.split(',').map(str::trim);
         let has = entries.any(|e| e == "lo" || e.starts_with("127.") || e.starts_with("lo:"));
         let how = "the list's entries";
-        facts.set(id, setting::EXCLUDES_LOOPBACK, Fact::derived(has, how));
+        facts.derive(id, setting::EXCLUDES_LOOPBACK, has, how);
     }
 }
 

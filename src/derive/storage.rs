@@ -8,11 +8,7 @@ use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, mount, port};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "storage",
-    inputs: &[],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("storage", &[], derive);
 
 /// Looks at the interfaces of BeeGFS's lists.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -9,56 +9,42 @@ use crate::fact::{
 
 /// How many nodes are judged together.
 pub fn cluster(facts: &mut Facts, nodes: u64) {
-    facts.set(
-        Facts::CLUSTER,
-        cluster::NODES,
-        Fact::derived(nodes, "recordings judged together"),
-    );
+    let how = "recordings judged together";
+    facts.derive(Facts::CLUSTER, cluster::NODES, nodes, how);
 }
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "tally",
-    inputs: &["port.intended"],
-    run: node,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("tally", &["port.intended"], node);
 
 /// The counts of one node.
 pub(super) fn node(facts: &mut Facts, node: Id) {
-    let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
-    let count = facts.complete(Subject::Device, node);
-    facts.set(node, node::DEVICES, count.map(|()| devices.len() as u64));
-    let gpus = facts.below(node, Subject::Gpu).count() as u64;
-    let gpus = facts.complete(Subject::Gpu, node).map(|()| gpus);
-    facts.set(node, node::GPUS, gpus);
-    for device in devices {
+    for (subject, key) in [(Subject::Device, node::DEVICES), (Subject::Gpu, node::GPUS)] {
+        let least = facts.below(node, subject).count() as u64;
+        let count = facts.complete(subject, node).map(|()| least);
+        facts.set_at_least(node, key, count, least);
+    }
+    for device in facts.below(node, Subject::Device).collect::<Vec<_>>() {
         let intended = any(facts, device, Subject::Port, port::INTENDED, |v| *v);
         facts.set(device, device::INTENDED, intended);
     }
-    let functions = count_where(
+    count(
         facts,
         node,
-        Subject::Function,
+        node::RDMA_FUNCTIONS,
         function::RDMA_EXPECTED,
         |v| *v,
     );
-    facts.set(node, node::RDMA_FUNCTIONS, functions);
-    let intended = count_where(facts, node, Subject::Port, port::INTENDED, |v| *v);
-    let job = takes_part(facts, node, [&intended, &facts.get(node, node::GPUS)]);
+    count(facts, node, node::INTENDED_PORTS, port::INTENDED, |v| *v);
+    let job = takes_part(facts, node);
     facts.set(node, node::JOB_NODE, job);
-    facts.set(node, node::INTENDED_PORTS, intended);
-    let active = count_where(facts, node, Subject::Port, port::STATE, |v| {
-        matches!(v, PortState::Active | PortState::ActiveDefer)
-    });
-    facts.set(node, node::ACTIVE_PORTS, active);
-    let one = any(facts, node, Subject::Port, port::STATE, |v| {
-        matches!(v, PortState::Active | PortState::ActiveDefer)
-    });
+    let is_active = |v: &PortState| matches!(v, PortState::Active | PortState::ActiveDefer);
+    count(facts, node, node::ACTIVE_PORTS, port::STATE, is_active);
+    let one = any(facts, node, Subject::Port, port::STATE, is_active);
     facts.set(node, node::HAS_ACTIVE_PORT, one);
 }
 
 /// Whether jobs of several nodes may run on a node: it has ports or GPUs for them, a rendezvous is set, or it was measured with others.
-fn takes_part(facts: &Facts, node: Id, counts: [&Fact<u64>; 2]) -> Fact<bool> {
+fn takes_part(facts: &Facts, node: Id) -> Fact<bool> {
     let rendezvous = ["MASTER_ADDR", "PET_MASTER_ADDR"];
     if facts.below(node, Subject::Suspect).next().is_some() {
         return Fact::derived(true, "it was measured with other nodes");
@@ -69,8 +55,8 @@ fn takes_part(facts: &Facts, node: Id, counts: [&Fact<u64>; 2]) -> Fact<bool> {
     {
         return Fact::derived(true, "a rendezvous is set");
     }
-    let has = |count: &Fact<u64>| count.clone().map(|count| count > 0);
-    let any = Several::from_iter(counts.map(has)).any(|has| *has);
+    let has = [node::INTENDED_PORTS, node::GPUS].map(|key| facts.is_any(node, key));
+    let any = Several::from_iter(has).any(|has| *has);
     Fact::of(any, "ports that are intended for use, and GPUs")
 }
 
@@ -79,16 +65,17 @@ pub fn incomplete(facts: &Facts, ancestor: Id, subject: Subject) -> Option<Gap> 
     facts.incomplete(ancestor, subject)
 }
 
-/// How many instances have a fact for which the predicate holds; unknown where one of them, or their number, is.
-fn count_where<T: Typed>(
-    facts: &Facts,
-    ancestor: Id,
-    subject: Subject,
+/// States how many instances have a fact for which the predicate holds; unknown where one of them, or their number, is.
+fn count<T: Typed>(
+    facts: &mut Facts,
+    node: Id,
+    to: Key<u64>,
     key: Key<T>,
     holds: impl Fn(&T) -> bool,
-) -> Fact<u64> {
-    let count = Several::of(facts, ancestor, subject, key).count(|(_, value)| holds(value));
-    Fact::of(count, of_each(subject, key))
+) {
+    let each = Several::of(facts, node, key.subject, key);
+    let (count, least) = each.counted(|(_, value)| holds(value));
+    facts.set_at_least(node, to, Fact::of(count, of_each(key.subject, key)), least);
 }
 
 /// Whether the predicate holds for one instance at least: known as soon as it does for one.

@@ -19,11 +19,11 @@ use crate::fact::gpu_nic::Distance;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node};
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "topology",
-    inputs: &["device.intended", "selection", "selection.hcas"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "topology",
+    &["device.intended", "selection", "selection.hcas"],
+    derive,
+);
 
 /// Works out the pairs of a node, and what follows from them for GPUs, devices and the node.
 pub(super) fn derive(facts: &mut Facts, node: Id) {

@@ -98,6 +98,12 @@ words! {
         Machine = "machine",
         /// The time of day, of nodes that one run gathered.
         Clock = "clock",
+        /// Hardware addresses of peers that somebody wrote down.
+        Neighbour = "neighbour",
+        /// How busy the CPUs are.
+        Load = "load",
+        /// How much memory is free.
+        Memory = "memory",
         /// Whether all expected nodes are present.
         Presence = "presence",
         /// Whether recordings are whole.
@@ -109,45 +115,7 @@ words! {
 
 impl ComparedProperty {
     /// The properties that must be equal on nodes of one kind.
-    pub const ALIKE: [ComparedProperty; 37] = [
-        ComparedProperty::Kernel,
-        ComparedProperty::Os,
-        ComparedProperty::RdmaStack,
-        ComparedProperty::Ofed,
-        ComparedProperty::RdmaDriver,
-        ComparedProperty::Firmware,
-        ComparedProperty::HcaCount,
-        ComparedProperty::HcaNames,
-        ComparedProperty::ActivePorts,
-        ComparedProperty::LinkLayer,
-        ComparedProperty::Rate,
-        ComparedProperty::RdmaMtu,
-        ComparedProperty::NetdevMtu,
-        ComparedProperty::RoceVersion,
-        ComparedProperty::GidIndex,
-        ComparedProperty::Pkeys,
-        ComparedProperty::SubnetPrefix,
-        ComparedProperty::Network,
-        ComparedProperty::Trust,
-        ComparedProperty::TrafficClass,
-        ComparedProperty::Priority,
-        ComparedProperty::Pfc,
-        ComparedProperty::Ecn,
-        ComparedProperty::GpuCount,
-        ComparedProperty::GpuModel,
-        ComparedProperty::GpuDriver,
-        ComparedProperty::Gpudirect,
-        ComparedProperty::GpuNicDistance,
-        ComparedProperty::NcclVersion,
-        ComparedProperty::NcclVariable,
-        ComparedProperty::NcclPorts,
-        ComparedProperty::NcclInterface,
-        ComparedProperty::Governor,
-        ComparedProperty::IdleLatency,
-        ComparedProperty::NumaBalancing,
-        ComparedProperty::Iommu,
-        ComparedProperty::Memlock,
-    ];
+    pub const ALIKE: &[ComparedProperty] = Self::ALL.split_at(37).0;
 }
 
 subject! {

@@ -57,6 +57,8 @@ words! {
         Completion = "completion",
         /// A work request completed with an error that NCCL worked around (port resiliency).
         CompletionHandled = "completion-handled",
+        /// Two ports that were to be connected have different MTUs.
+        MtuMismatch = "mtu-mismatch",
         /// NCCL's own hint what a completion error may mean.
         CompletionHint = "completion-hint",
         /// An RDMA device told of an event: a port went down or came up, the subnet manager changed.

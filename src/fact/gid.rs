@@ -41,4 +41,6 @@ subject! {
     ADDRESS: Arc<str> = "address" from "gid";
     /// Its network device; "none" if it has none. Source: sysfs gid_attrs/ndevs/N.
     NETDEV: Arc<str> = "netdev" from "gid";
+    /// Whether its address is on an interface of this network namespace; of IPv4 only.
+    ADDRESS_HERE: bool = "address_here" from "derive gid_choice";
 }

@@ -42,10 +42,14 @@ words! {
         Reset = "reset",
         /// A reboot of the node.
         Reboot = "reboot",
-        /// That peer-to-peer traffic with it ends.
+        /// Peer-to-peer traffic with it ends.
         DrainP2p = "drain-p2p",
-        /// That its work ends, then a reset.
+        /// Its work ends, then a reset.
         DrainAndReset = "drain-and-reset",
+        /// The IMEX domain, which joins the GPUs of several nodes, is restarted.
+        RecoverImexDomain = "recover-imex-domain",
+        /// A number that this program does not know.
+        Other = "other",
         /// The driver does not say (before release 560, or not for this GPU).
         Unsupported = "unsupported",
     }
@@ -156,6 +160,8 @@ subject! {
     NVIDIA: bool = "nvidia" from "derive gpu_purpose";
     /// Its market segment: compute, workstation or consumer. Source: the name of its model.
     PURPOSE: GpuSegment = "purpose" from "derive gpu_purpose";
+    /// The fabric state of most GPUs of its model; its own, if none has a majority.
+    SIBLINGS_FABRIC_STATE: FabricState = "siblings_fabric_state" from "derive gpu_equals";
     /// How many active NVLinks most GPUs of its model have; its own number, if none has a majority.
     SIBLINGS_NVLINKS_ACTIVE: u64 = "siblings_nvlinks_active" from "derive gpu_equals";
     /// Whether a setting of it differs from that of most GPUs of its model: ECC, MIG, persistence, compute mode, power limit, clocks.
@@ -179,8 +185,8 @@ subject! {
     IN_NVML: bool = "in_nvml" from "nvml";
     /// Whether the PCI bus shows it to this process; NVML can list GPUs that it does not. Source: /sys/bus/pci/devices.
     ON_PCI: bool = "on_pci" from "nvml";
-    /// Whether this process was given it: the driver shows it, and there are as many device files as the driver shows GPUs. A container has
-    /// those that it asked for. Source: /proc/driver/nvidia/gpus, the listing of /dev.
+    /// Whether this process was given it: NVML lists it, or the driver shows it and /dev is the machine's own, outside of jobs, or has as many device
+    /// files as the driver shows GPUs. A container has those that it asked for. Source: /proc/driver/nvidia/gpus, /dev, /proc/self/cgroup.
     GIVEN: bool = "given" from "nvml";
     /// Whether NVML reports that it has fallen off the bus, in any reply. Source: NVML_ERROR_GPU_IS_LOST.
     LOST: bool = "lost" from "nvml";
@@ -196,7 +202,7 @@ subject! {
     CHAR_DEVICE: bool = "char_device" from "nvml";
     /// Its name, as "NVIDIA H100 80GB HBM3". Source: nvmlDeviceGetName.
     MODEL: Arc<str> = "model" from "nvml";
-    /// Its place on the baseboard, from 1; unknown for cards. Source: nvmlDeviceGetModuleId.
+    /// Its place on the baseboard, from 1; 0 for cards. Source: nvmlDeviceGetModuleId.
     MODULE_ID: u64 = "module_id" from "nvml";
     /// Its serial number, by which its vendor replaces it. Source: nvmlDeviceGetSerial.
     SERIAL: Arc<str> = "serial" from "nvml";
@@ -263,6 +269,11 @@ subject! {
     RECOVERY_ACTION: RecoveryAction = "recovery_action" from "nvml";
     /// The clock of its multiprocessors now, in MHz. Source: nvmlDeviceGetClockInfo, SM.
     SM_CLOCK: u64 = "sm_clock" from "nvml";
+    /// By which part of it its clock is below the median of the GPUs of its model on the node that are not idle, itself among them; 0 if it is not, or if
+    /// fewer than three are not idle.
+    CLOCK_BELOW: Percent = "clock_below" from "derive gpu_load";
+    /// By how many degrees Celsius it is hotter than the median of those; 0 as above.
+    HOTTER_BY: u64 = "hotter_by" from "derive gpu_load";
     /// The highest clock of its multiprocessors, in MHz. Source: nvmlDeviceGetMaxClockInfo, SM.
     MAX_SM_CLOCK: u64 = "max_sm_clock" from "nvml";
     /// The clock that programs get, in MHz, if it was set. Source: nvmlDeviceGetApplicationsClock, graphics.

@@ -17,14 +17,21 @@ subject! {
     LOOPBACK: bool = "loopback" from "interface";
     /// The MTU. Source: IFLA_MTU, netlink RTM_GETLINK.
     MTU: Bytes = "mtu" from "interface";
+    /// What became of a TCP connection to its first address, made on this node: "works", else the step that failed and the error.
+    REHEARSAL: Arc<str> = "rehearsal" from "rehearsal";
     /// Its number. Source: netlink RTM_GETLINK.
     INDEX: u64 = "index" from "interface";
     /// Whether it asks for the hardware addresses of its peers. Source: IFF_NOARP, netlink RTM_GETLINK.
     ARP: bool = "arp" from "interface";
+    /// The XDP program that sees its packets before the kernel does, as "program 12 in the driver"; "none" if there is none. Source: IFLA_XDP,
+    /// netlink RTM_GETLINK.
+    XDP: Arc<str> = "xdp" from "interface";
     /// The interface that it sends through: of a VLAN, a macvlan; "none" if it is no such one. Source: IFLA_LINK.
     LOWER: Arc<str> = "lower" from "interface";
-    /// The IPv4 networks of its addresses, link-local ones left out, as "10.0.0.0/24".
+    /// The IPv4 networks of its addresses, those of IPv6 if it has no other, link-local ones left out, as "10.0.0.0/24".
     NETWORKS: Arc<[Arc<str>]> = "networks" from "obstacle";
+    /// The neighbours whose hardware addresses somebody wrote down, as "10.0.0.2 02:04:06:08:0a:0c". Source: netlink RTM_GETNEIGH, NUD_PERMANENT.
+    PERMANENT_NEIGHBOURS: Arc<[Arc<str>]> = "permanent_neighbours" from "obstacle";
     /// Whether a route over a gateway leads out of it. Source: netlink RTM_GETROUTE.
     ROUTED: bool = "routed" from "obstacle";
     /// The kind of a software interface (bridge, bond, vlan, veth, tun, vxlan), "none" for hardware and loopback. Source: IFLA_INFO_KIND.

@@ -134,9 +134,12 @@ subject! {
     END: Arc<str> = "end" from "kernel_log";
     /// The number that an Xid or an SXid has; the recovery that Xid 154 asks for.
     CODE: u64 = "code" from "kernel_log";
+    /// How often it was logged, lines that no end lies between counted once: after a reset, a driver load or a boot it is a new incident.
+    INCIDENTS: u64 = "incidents" from "kernel_log";
     /// How many GPUs have this Xid of NVLink while one GPU alone has another; 0 if none is alone.
     BESIDE_ODD: u64 = "beside_odd" from "derive kernel_event";
-    /// Whether the last line states that the error is fatal, or uncorrected if there are corrected ones.
+    /// Whether the last line states that the error is fatal, or uncorrected if there are corrected ones. Of Xids 144 to 150: that it is fatal, if the
+    /// reason why the link went down is not one of those for which NVIDIA's catalogue says to ignore it.
     FATAL: bool = "fatal" from "kernel_log";
     /// The PCIe bandwidth that the driver measured.
     PCIE_BANDWIDTH: BitRate = "pcie_bandwidth" from "kernel_log";

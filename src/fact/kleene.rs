@@ -137,8 +137,13 @@ impl<T> Several<T> {
     ///
     /// One is missing.
     pub fn count(&self, holds: impl Fn(&T) -> bool) -> Result<u64, Gap> {
-        let count = self.known.iter().filter(|value| holds(value)).count();
-        self.unless_open(count as u64)
+        self.counted(holds).0
+    }
+
+    /// The same, and for how many that are known it holds.
+    pub fn counted(&self, holds: impl Fn(&T) -> bool) -> (Result<u64, Gap>, u64) {
+        let count = self.known.iter().filter(|value| holds(value)).count() as u64;
+        (self.unless_open(count), count)
     }
 
     /// Whether it holds for so many.
@@ -260,11 +265,7 @@ mod tests {
         facts.set_members(Subject::Device, node, known());
         for (name, lid) in [("a", Some(3)), ("b", None)] {
             let device = facts.instance(Subject::Device, node, name);
-            facts.set(
-                device,
-                device::FIRMWARE,
-                Fact::derived("1".into(), "stated"),
-            );
+            facts.derive(device, device::FIRMWARE, "1".into(), "stated");
             let id = facts.instance(Subject::Port, device, &format!("{name}/1"));
             facts.set_members(Subject::Port, device, known());
             if let Some(lid) = lid {

@@ -61,11 +61,20 @@ limits! {
     SLOW_BESIDE_PART: Percent = BENCH_NODE_SLOWS_JOB_SHARE;
     /// How far the trials of copies between GPUs may lie apart for their median to count.
     COPY_SPREAD: Percent = P2P_MEASUREMENT_UNSTEADY_SPREAD;
-    /// The same of copies with the host.
+    /// The share of the median of equal pairs that copies between two GPUs have at least.
+    COPY_OF_PAIRS: Percent = P2P_SLOWER_THAN_EQUAL_PAIRS_SHARE;
+    /// The share of the median of equal pairs that a small copy takes at most.
+    COPY_LATENCY_OF_PAIRS: Percent = P2P_LATENCY_ABOVE_EQUAL_PAIRS_LATENCY;
+    /// The share of the median of equal GPUs that copies with the host have at least.
+    HOST_COPY_OF_GPUS: Percent = P2P_HOST_COPY_SLOWER_THAN_EQUALS_SHARE;
     /// How far from the middle the clock of a node has to be to be named.
     CLOCK_ODD: Seconds = CLUSTER_CLOCKS_LOOSE_ODD;
     /// How exactly a distance of clocks has to be known to be judged as a number.
     CLOCK_EXACT: Seconds = CLUSTER_CLOCKS_APART_EXACT;
+    /// How much busier than its equals a node may be.
+    LOAD_APART: Percent = CLUSTER_LOAD_DIFFERS_LOAD;
+    /// How much less memory than on its equals may be free on a node.
+    MEMORY_APART: Percent = CLUSTER_LOAD_DIFFERS_MEMORY;
     /// A smaller part of the ports that a client picks from is met too seldom to block a job.
     PORT_HOLE: Percent = FIREWALL_BOOTSTRAP_PARTLY_BLOCKED_HOLE;
     /// How long after boot links come and go while a machine is configured.

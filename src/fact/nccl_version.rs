@@ -60,11 +60,6 @@ impl Version {
     pub fn skips_unreadable_gid(self) -> bool {
         self >= Version(2, 26, 2)
     }
-
-    /// Whether an unknown word in `NCCL_ALGO` or `NCCL_PROTO` ends the job.
-    pub fn refuses_unknown_algorithm(self) -> bool {
-        self >= Version(2, 24, 3)
-    }
 }
 
 /// One version of each kind, if the rules differ: what holds for all of them holds for whichever it is.

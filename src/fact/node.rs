@@ -282,6 +282,17 @@ subject! {
     TMP_STATE: Arc<str> = "tmp_state" from "room";
     /// The state of /dev/shm. Source: statvfs(3).
     SHM: SharedMemory = "shm" from "host";
+    /// What became of a file without a name in /dev/shm that was allocated, mapped and written as NCCL does: "works", else the step that failed
+    /// and the error.
+    SHM_REHEARSAL: Arc<str> = "shm_rehearsal" from "rehearsal";
+    /// What became of a file without a name in node.tmp that was written and read: "works", "no directory" where TMPDIR names none, else the step
+    /// that failed and the error.
+    TMP_REHEARSAL: Arc<str> = "tmp_rehearsal" from "rehearsal";
+    /// What became of such a file in the directory of NCCL_DEBUG_FILE: "works", also if NCCL writes no file, else the step that failed and the error.
+    LOG_REHEARSAL: Arc<str> = "log_rehearsal" from "rehearsal";
+    /// What became of a TCP connection to the address of the interface that NCCL uses: "works", else the interface, the step that failed and the
+    /// error.
+    CONNECTION_REHEARSAL: Arc<str> = "connection_rehearsal" from "derive nccl";
     /// Size of /dev/shm. Source: statvfs(3).
     SHM_SIZE: Bytes = "shm_size" from "host";
     /// Free space of /dev/shm. Source: statvfs(3).

@@ -50,6 +50,8 @@ subject! {
     REMOVAL: Arc<str> = "removal" from "obstacle";
     /// The network that cannot be reached, as "10.0.0.0/24"; "none" for what is not about one.
     NETWORK: Arc<str> = "network" from "obstacle";
+    /// The address of the gateway that does not answer.
+    GATEWAY: Arc<str> = "gateway" from "obstacle";
     /// How many packets are lost or corrupted.
     LOST: Percent = "lost" from "obstacle";
     /// How long packets wait.

@@ -152,6 +152,8 @@ subject! {
     NETDEV_OPERSTATE: OperState = "netdev_operstate" from "derive netdev_of_port";
     /// MTU of the port's network device.
     NETDEV_MTU: Bytes = "netdev_mtu" from "derive netdev_of_port";
+    /// Whether its network device leads to no other machine: loopback, a bridge without an adapter.
+    NETDEV_LOCAL: bool = "netdev_local" from "derive netdev_of_port";
     /// The largest RDMA MTU that fits the network device's MTU with RoCE v2's headers, and that the port supports.
     FITTING_MTU: Bytes = "fitting_mtu" from "derive mtu";
     /// Number of P_Keys in the table that are not zero. Source: sysfs ports/N/pkeys.
@@ -180,6 +182,9 @@ subject! {
     SENT_RATE: PerSecond = "sent_rate" from "derive counter_rate";
     /// What it receives during a sample, in the same unit. Source: counters rcvd_pkts, port_rcv_data.
     RECEIVED_RATE: PerSecond = "received_rate" from "derive counter_rate";
+    /// Requests that it sends again because no answer came in time, during a sample. Source: local_ack_timeout_err, completer_retry_err,
+    /// to_retransmits, retrans_timeout_events.
+    RETRIED_RATE: PerSecond = "retried_rate" from "derive counter_rate";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
     HAD_LINK: bool = "had_link" from "derive intended";
     /// The rate at which a strict majority of the equal ports runs (same driver,
@@ -199,6 +204,8 @@ subject! {
     NCCL_SELECTED: bool = "nccl_selected" from "derive nccl";
     /// The NCCL whose choice of a GID this is: "NCCL 2.27.5"; "NCCL 2.21 and later" if no library is found and all of these choose the same.
     NCCL_GID_BY: Arc<str> = "nccl_gid_by" from "derive nccl";
+    /// What became of a queue pair that was connected with itself and wrote to itself: "works", else the step that failed and the error.
+    REHEARSAL: Arc<str> = "rehearsal" from "rehearsal";
     /// The GID index that NCCL uses on the RoCE port. Rule: NCCL's transport/net_ib, ncclIbGetGidIndex.
     NCCL_GID_INDEX: u64 = "nccl_gid_index" from "derive nccl";
     /// Whether NCCL_IB_GID_INDEX sets it; NCCL does not check the value.

@@ -59,6 +59,17 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table without chains.
+    pub fn new(family: Family, name: &str, backend: Backend) -> Self {
+        Table {
+            family,
+            name: name.into(),
+            backend,
+            chains: Vec::new(),
+            gap: None,
+        }
+    }
+
     /// The chain of this name.
     pub fn chain(&self, name: &str) -> Option<&Chain> {
         self.chains.iter().find(|chain| &*chain.name == name)
@@ -205,14 +216,37 @@ pub struct Match {
 }
 
 impl Match {
-    /// A field that is one number.
-    pub fn is(field: PacketField, value: u128) -> Self {
+    /// Fields that are one of these tuples of values.
+    pub fn any(fields: Vec<PacketField>, any: Vec<Vec<Values>>) -> Self {
         Match {
-            fields: vec![field],
+            fields,
             negate: false,
-            any: vec![vec![Values::one(value)]],
+            any,
             whole: true,
         }
+    }
+
+    /// A field that has these values.
+    pub fn has(field: PacketField, values: Values) -> Self {
+        Match::any(vec![field], vec![vec![values]])
+    }
+
+    /// A field that is one number.
+    pub fn is(field: PacketField, value: u128) -> Self {
+        Match::has(field, Values::one(value))
+    }
+
+    /// Fields that are compared with what is not known.
+    pub fn unknown(fields: Vec<PacketField>) -> Self {
+        Match {
+            whole: false,
+            ..Match::any(fields, Vec::new())
+        }
+    }
+
+    /// The same, or its contrary.
+    pub fn unless(self, negate: bool) -> Self {
+        Match { negate, ..self }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::terminal;
 
 use super::arms::Arms;
 use super::ruleset::Ruleset;
-use super::{Fact, Gap, Key, Limit, Limits, Origin, Subject, Typed, Value, Why};
+use super::{Fact, Gap, Key, Limit, Limits, Origin, Phrase, Subject, Typed, Value, Why};
 
 /// An instance of a subject: this port, that counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +56,8 @@ pub struct Facts {
     by_subject: [Vec<Id>; Subject::ALL.len()],
     below: HashMap<(Subject, Id), Below, Hasher>,
     members: HashMap<(Subject, Id), Membership, Hasher>,
+    /// Of unknown numbers: what they are at least.
+    least: HashMap<(Id, usize), Value, Hasher>,
     failures: Vec<Failure>,
     rulesets: HashMap<Id, Fact<Arc<Ruleset>>>,
     arms: HashMap<Id, Arc<Arms>>,
@@ -78,6 +80,7 @@ impl Facts {
             by_subject: std::array::from_fn(|_| Vec::new()),
             below: HashMap::default(),
             members: HashMap::default(),
+            least: HashMap::default(),
             failures: Vec::new(),
             rulesets: HashMap::new(),
             arms: HashMap::new(),
@@ -174,6 +177,39 @@ impl Facts {
     pub fn set<T: Typed>(&mut self, id: Id, key: Key<T>, fact: Fact<T>) {
         self.set_at(id, key.index, fact.erase());
         debug_assert_eq!(self.subject(id), key.subject);
+    }
+
+    /// States a value that this origin gave, among others.
+    pub fn know<T: Typed>(&mut self, id: Id, key: Key<T>, value: T, origin: &Origin) {
+        self.set(id, key, Fact::Known(value, origin.clone()));
+    }
+
+    /// States a fact that was worked out from others: how, in a few words.
+    pub fn derive<T: Typed>(&mut self, id: Id, key: Key<T>, value: T, how: impl Into<Phrase>) {
+        self.set(id, key, Fact::derived(value, how));
+    }
+
+    /// States a number of which a part is known: where it is unknown it is `least` at least, and that decides what it can.
+    pub fn set_at_least<T: Typed>(&mut self, id: Id, key: Key<T>, number: Fact<T>, least: T) {
+        if number.known().is_none() {
+            self.least.insert((id, key.index), least.into_value());
+        }
+        self.set(id, key, number);
+    }
+
+    /// What an unknown number is at least, if that is known.
+    pub fn at_least(&self, id: Id, index: usize) -> Option<&Value> {
+        self.least.get(&(id, index))
+    }
+
+    /// Whether there is one at least.
+    pub fn is_any(&self, id: Id, key: Key<u64>) -> Fact<bool> {
+        match (self.get(id, key), self.at_least(id, key.index)) {
+            (Fact::Unknown(_), Some(Value::Count(least))) if *least > 0 => {
+                Fact::derived(true, key.path())
+            }
+            (count, _) => count.map(|count| count > 0),
+        }
     }
 
     /// States a fact by its place in the schema.

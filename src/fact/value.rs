@@ -216,6 +216,9 @@ macro_rules! words {
         $vis enum $name { $($(#[$word_meta])* $variant),* }
 
         impl $name {
+            /// All of them, in the order in which they are declared.
+            pub const ALL: &'static [Self] = &[$($name::$variant),*];
+
             /// The word as conditions and reports write it.
             pub fn word(self) -> &'static str { match self { $($name::$variant => $word),* } }
             /// The value of a word.

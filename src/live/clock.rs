@@ -1,11 +1,19 @@
 //! Clocks of this machine.
 
+use std::time::Instant;
+
 use rustix::time::{ClockId, clock_gettime};
 
 /// Reads `CLOCK_BOOTTIME`, in nanoseconds: it counts suspended time, as uptime does.
 pub fn boottime_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The time now, by which deadlines are kept and measurements are timed. What is judged takes its time from the recording.
+#[expect(clippy::disallowed_methods, reason = "the one clock of deadlines")]
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 /// The time now, RFC 3339 in UTC, for a recording's header.

@@ -20,76 +20,39 @@ use crate::source::{Answer, Errno, Question, Refusal};
 pub use copy::copy;
 use driver::Failure;
 
+/// Pairs of a member's name and CUDA's constant: a row for each.
+macro_rules! named {
+    ($of:ident: $($name:ident = $constant:ident;)*) => { [$((stringify!($name), $of::$constant)),*] };
+}
+
 /// The queried attributes, with their members of the reply. A driver that does not know an attribute gives null.
-const ATTRIBUTES: [(&str, Attribute); 17] = [
-    ("pci_domain", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
-    ("pci_bus", Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
-    ("pci_device", Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID),
-    (
-        "major",
-        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-    ),
-    (
-        "minor",
-        Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-    ),
-    ("compute_mode", Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE),
-    ("integrated", Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED),
-    (
-        "unified_addressing",
-        Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING,
-    ),
-    (
-        "page_tables",
-        Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-    ),
-    (
-        "virtual_memory",
-        Attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED,
-    ),
-    (
-        "gpudirect_rdma",
-        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
-    ),
-    (
-        "gpudirect_rdma_vmm",
-        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-    ),
-    (
-        "flush_writes",
-        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
-    ),
-    (
-        "writes_ordering",
-        Attribute::CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING,
-    ),
-    ("dma_buf", Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED),
-    (
-        "fabric_handles",
-        Attribute::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-    ),
-    (
-        "multicast",
-        Attribute::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
-    ),
-];
+const ATTRIBUTES: [(&str, Attribute); 17] = named! { Attribute:
+    pci_domain = CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
+    pci_bus = CU_DEVICE_ATTRIBUTE_PCI_BUS_ID;
+    pci_device = CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID;
+    major = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
+    minor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
+    compute_mode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE;
+    integrated = CU_DEVICE_ATTRIBUTE_INTEGRATED;
+    unified_addressing = CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING;
+    page_tables = CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
+    virtual_memory = CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
+    gpudirect_rdma = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED;
+    gpudirect_rdma_vmm = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
+    flush_writes = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS;
+    writes_ordering = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING;
+    dma_buf = CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
+    fabric_handles = CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED;
+    multicast = CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED;
+};
 
 /// What two devices are asked.
-const PAIRS: [(&str, Pair); 4] = [
-    ("access", Pair::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED),
-    (
-        "native_atomic",
-        Pair::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-    ),
-    (
-        "performance_rank",
-        Pair::CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK,
-    ),
-    (
-        "array_access",
-        Pair::CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED,
-    ),
-];
+const PAIRS: [(&str, Pair); 4] = named! { Pair:
+    access = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
+    native_atomic = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
+    performance_rank = CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK;
+    array_access = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED;
+};
 
 /// Answers `cuDriverGetVersion`, `cuInit`, `cuDeviceGetCount`, and for one device `cuDeviceGetAttribute`, `cuDeviceCanAccessPeer` and
 /// `cuDeviceGetP2PAttribute` (all of them, towards every other device). None makes a context.

@@ -42,6 +42,16 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// A variable that names files or directories, unless it is empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment is part of the machine"
+)]
+pub(super) fn path_variable(name: &str) -> Option<String> {
+    let value = std::env::var_os(name)?;
+    Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
+}
+
 /// The name of this node, for a recording's header.
 pub fn node_name() -> String {
     rustix::system::uname()

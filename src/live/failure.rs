@@ -11,3 +11,22 @@ pub struct Failure {
     /// The error text of the library or the kernel.
     pub error: String,
 }
+
+impl Failure {
+    /// A failure of this function.
+    pub fn new(function: impl Into<String>, error: impl Into<String>) -> Self {
+        Failure {
+            function: function.into(),
+            code: None,
+            error: error.into(),
+        }
+    }
+
+    /// The same with what the function returned.
+    pub fn code(self, code: impl Into<i64>) -> Self {
+        Failure {
+            code: Some(code.into()),
+            ..self
+        }
+    }
+}

@@ -12,22 +12,9 @@ use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
 /// Libraries whose copies matter, by the beginning of their file's name.
-const LIBRARIES: [&str; 14] = [
-    "libnccl",
-    "librccl",
-    "libibverbs",
-    "librdmacm",
-    "libmlx",
-    "libefa",
-    "libfabric",
-    "libuc",
-    "libcuda.so",
-    "libcudart",
-    "libnvidia-ml",
-    "libmpi",
-    "libhpcx",
-    "libsharp",
-];
+const LIBRARIES: &str = "\
+    libnccl librccl libibverbs librdmacm libmlx libefa libfabric libuc libcuda.so libcudart \
+    libnvidia-ml libmpi libhpcx libsharp";
 /// Bytes of an environment that are read: the kernel's own bound on one is far above what any job has.
 const ENVIRONMENT: u64 = 4 << 20;
 /// Lines of a memory map that are read: the default of vm.max_map_count, and room.
@@ -111,7 +98,8 @@ fn library(line: &str) -> Option<&str> {
     // The file that was mapped is still the same library when it has been replaced since.
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     let name = path.rsplit('/').next()?;
-    let matters = name.contains(".so") && LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
+    let matters =
+        name.contains(".so") && LIBRARIES.split(' ').any(|prefix| name.starts_with(prefix));
     matters.then_some(path)
 }
 

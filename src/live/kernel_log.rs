@@ -15,7 +15,7 @@ use crate::source::{Answer, Errno, Refusal};
 
 pub use copied::ask as ask_copy;
 
-/// How many of the first and of the last lines with one marker are reported.
+/// How many of the first and of the last lines of one kind are reported.
 const FIRST: usize = 40;
 const LAST: usize = 80;
 /// The most bytes of a reported line.
@@ -48,7 +48,22 @@ struct Log {
     /// Whether the times of lines count from another moment than boot.
     ageless: bool,
     kept: Vec<Line>,
-    by_marker: HashMap<&'static str, u64>,
+    /// How many lines had a marker.
+    matching: u64,
+    /// How many lines are kept before they are thinned.
+    full: usize,
+}
+
+/// Of what a line is one: its marker, and of an Xid its device and number too, so that a flood of one Xid hides no other.
+fn kind(text: &str) -> Option<(usize, String)> {
+    let marker = MARKERS.iter().position(|marker| text.contains(marker))?;
+    let xid = text
+        .split_once("Xid (")
+        .and_then(|(_, rest)| rest.split_once(','));
+    Some((
+        marker,
+        xid.map_or_else(String::new, |(xid, _)| xid.to_owned()),
+    ))
 }
 
 impl Log {
@@ -59,37 +74,37 @@ impl Log {
             self.first = Some(line.at);
             self.from_boot = line.text.contains("Linux version ");
         }
-        let Some(marker) = MARKERS.iter().find(|marker| line.text.contains(**marker)) else {
+        if !MARKERS.iter().any(|marker| line.text.contains(marker)) {
             return;
-        };
-        *self.by_marker.entry(marker).or_default() += 1;
+        }
+        self.matching += 1;
         self.kept.push(line);
         // Far above the reported part: a log full of one error does not fill the memory.
-        if self.kept.len() > 4096 {
+        if self.kept.len() > self.full.max(4096) {
             self.thin();
+            self.full = 2 * self.kept.len();
         }
     }
 
-    /// Leaves the first and the last lines of each marker.
+    /// Leaves the first and the last lines of each kind.
     fn thin(&mut self) {
-        let marker = |line: &Line| MARKERS.iter().position(|m| line.text.contains(m));
-        let mut left: HashMap<Option<usize>, usize> = HashMap::new();
+        let mut left: HashMap<_, usize> = HashMap::new();
         for line in &self.kept {
-            *left.entry(marker(line)).or_default() += 1;
+            *left.entry(kind(&line.text)).or_default() += 1;
         }
-        let mut seen: HashMap<Option<usize>, usize> = HashMap::new();
+        let mut seen: HashMap<_, usize> = HashMap::new();
         self.kept.retain(|line| {
-            let marker = marker(line);
-            let seen = seen.entry(marker).or_default();
+            let kind = kind(&line.text);
+            let all = left.get(&kind).copied().unwrap_or(0);
+            let seen = seen.entry(kind).or_default();
             *seen += 1;
-            *seen <= FIRST || left.get(&marker).is_some_and(|all| all - *seen < LAST)
+            *seen <= FIRST || all - *seen < LAST
         });
     }
 
     fn value(mut self, now: Value) -> Value {
         self.thin();
         let told: u64 = self.kept.len() as u64;
-        let matching: u64 = self.by_marker.values().sum();
         let lines: Vec<Value> = self
             .kept
             .iter()
@@ -108,7 +123,7 @@ impl Log {
             "lost": self.lost,
             "first": self.first,
             "from_boot": self.from_boot,
-            "left_out": matching - told,
+            "left_out": self.matching - told,
             "told": lines,
         })
     }
@@ -263,6 +278,28 @@ mod tests {
             (&json!(1), &json!(20_001))
         );
         assert_eq!(value["left_out"], 20_000 - FIRST - LAST);
+    }
+
+    #[test]
+    fn a_flood_of_one_xid_hides_no_other() {
+        let mut log = Log::default();
+        for at in 0..20_000 {
+            let xid = match at {
+                9_000 => "0000:1b:00): 79, pid=1, GPU has fallen off the bus.",
+                _ => "0000:1c:00): 13, pid=7, Graphics Exception",
+            };
+            let text = format!("NVRM: Xid (PCI:{xid}");
+            log.add(Line {
+                at,
+                text,
+                earlier: false,
+            });
+        }
+        let value = log.value(json!(30_000));
+        let told = value["told"].as_array().unwrap();
+        assert_eq!(told.len(), FIRST + LAST + 1);
+        assert!(told.iter().any(|line| line["t"] == 9_000));
+        assert_eq!(value["left_out"], 20_000 - FIRST - LAST - 1);
     }
 
     #[test]

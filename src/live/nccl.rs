@@ -29,11 +29,7 @@ pub(crate) fn load(path: &str) -> Result<(), Failure> {
     let loaded = unsafe { Library::new(path) }.map_err(|error| {
         // libloading keeps the loader's own words as the source of its error.
         let source = std::error::Error::source(&error).map(ToString::to_string);
-        Failure {
-            function: "dlopen".to_owned(),
-            code: None,
-            error: source.unwrap_or_else(|| error.to_string()),
-        }
+        Failure::new("dlopen", source.unwrap_or_else(|| error.to_string()))
     })?;
     // The first one stays.
     let _ = LIBRARY.set(loaded);
@@ -93,11 +89,7 @@ functions! {
 
 fn missing(function: &str) -> Failure {
     let of = version().map_or(String::new(), |version| format!(" (NCCL {version})"));
-    Failure {
-        function: function.to_owned(),
-        code: None,
-        error: format!("the library has no such function{of}"),
-    }
+    Failure::new(function, format!("the library has no such function{of}"))
 }
 
 fn failed(function: &str, code: u32) -> Failure {
@@ -105,11 +97,7 @@ fn failed(function: &str, code: u32) -> Failure {
         (what, Some(last)) => format!("{what}: {last}"),
         (what, None) => what,
     };
-    Failure {
-        function: function.to_owned(),
-        code: Some(code.into()),
-        error,
-    }
+    Failure::new(function, error).code(code)
 }
 
 /// The library's text for a result, without its advice to set a variable that is set.
@@ -252,11 +240,7 @@ impl Communicator {
     /// NCCL's result.
     pub(crate) fn join(id: &str, rank: usize, ranks: usize) -> Result<Self, Failure> {
         let mut comm: ncclComm_t = std::ptr::null_mut();
-        let invalid = || Failure {
-            function: "ncclCommInitRank".to_owned(),
-            code: None,
-            error: "no communicator's id came from rank 0".to_owned(),
-        };
+        let invalid = || Failure::new("ncclCommInitRank", "no communicator's id came from rank 0");
         let id = parse_id(id).ok_or_else(invalid)?;
         let number = |n: usize| c_int::try_from(n).map_err(|_| invalid());
         // SAFETY: the pointer lives for the call.

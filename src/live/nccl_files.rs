@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::environment::path_variable;
 use super::trusted;
 use crate::source::question::Call;
 use crate::source::{Answer, Refusal};
@@ -105,30 +106,30 @@ fn libraries(named: Option<&str>) -> Value {
     if let Some(named) = named {
         found.named(named);
     }
-    let preload = variable("LD_PRELOAD").unwrap_or_default();
+    let preload = path_variable("LD_PRELOAD").unwrap_or_default();
     for path in preload
         .split([':', ' '])
         .filter(|p| p.contains("libnccl.so"))
     {
         found.add("LD_PRELOAD", Path::new(path));
     }
-    let path = variable(trusted::LIBRARY_PATH).or_else(|| variable("LD_LIBRARY_PATH"));
+    let path = path_variable(trusted::LIBRARY_PATH).or_else(|| path_variable("LD_LIBRARY_PATH"));
     let path = path.unwrap_or_default();
     for dir in path.split([':', ';']).filter(|d| d.starts_with('/')) {
         found.add_below("LD_LIBRARY_PATH", Path::new(dir));
     }
     for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        if let Some(prefix) = variable(name) {
+        if let Some(prefix) = path_variable(name) {
             found.python(name, Path::new(&prefix));
             found.add_below(name, &Path::new(&prefix).join("lib"));
         }
     }
     // The Python that a plain `python3` is: of a module, of a tool that manages versions.
-    if let Some(prefix) = python_prefix(&variable("PATH").unwrap_or_default()) {
+    if let Some(prefix) = python_prefix(&path_variable("PATH").unwrap_or_default()) {
         found.python("PATH", &prefix);
         found.add_below("PATH", &prefix.join("lib"));
     }
-    if let Some(home) = variable("HOME") {
+    if let Some(home) = path_variable("HOME") {
         found.python("Python", &Path::new(&home).join(".local"));
     }
     for prefix in PREFIXES {
@@ -157,9 +158,9 @@ fn python_prefix(path: &str) -> Option<PathBuf> {
 /// The two homes in which NCCL looks for its file, by its version, and the file that the environment names.
 fn files() -> Value {
     json!({
-        "home": variable("HOME"),
+        "home": path_variable("HOME"),
         "passwd_home": passwd_home(),
-        "conf_file": variable("NCCL_CONF_FILE"),
+        "conf_file": path_variable("NCCL_CONF_FILE"),
     })
 }
 
@@ -212,15 +213,6 @@ fn version_of_name(text: &str) -> Option<String> {
     let mut parts = text.split('.');
     let mut number = || parts.next()?.parse::<u32>().ok();
     Some(format!("{}.{}.{}", number()?, number()?, number()?))
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment is part of the machine"
-)]
-fn variable(name: &str) -> Option<String> {
-    let value = std::env::var_os(name)?;
-    Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a link's end is the library")]

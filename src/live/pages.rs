@@ -1,6 +1,7 @@
 //! Memory of this process that devices read and write while the process runs.
 
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
 
 use crate::source::Errno;
@@ -40,6 +41,30 @@ impl PageMemory {
         match NonNull::new(start.cast::<u8>()) {
             Some(start) => Ok(PageMemory { start, length }),
             None => Err(Errno::ENOMEM),
+        }
+    }
+
+    /// This many bytes of a file, which has them, shared with whoever else maps it.
+    #[expect(unsafe_code, reason = "mmap of a file")]
+    pub(crate) fn of_file(file: &std::fs::File, length: usize) -> Result<Self, Errno> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping touches no memory that is there already; it keeps the file.
+        let start = unsafe {
+            let file = file.as_raw_fd();
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                protection,
+                libc::MAP_SHARED,
+                file,
+                0,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
+                Ok(PageMemory { start, length })
+            }
+            _ => Err(Errno::from(&std::io::Error::last_os_error())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! IPv4 routes, the rules that choose their tables, and neighbours, as far as they decide over a rail's traffic.
+//! Routes, the rules that choose their tables, and neighbours, as far as they decide over a rail's traffic.
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 
@@ -12,6 +12,7 @@ const RTM_GETROUTE: u16 = 26;
 const RTM_GETNEIGH: u16 = 30;
 const RTM_GETRULE: u16 = 34;
 const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
 const RTA_DST: u16 = 1;
 const RTA_GATEWAY: u16 = 5;
 /// `struct rtmsg`, `struct fib_rule_hdr` and `struct ndmsg` have this size, and all begin with the family.
@@ -26,22 +27,27 @@ const ODD_NEIGHBOURS: u16 = 0x1 | 0x20 | 0x80;
 /// Routes that an answer may have: a router's table decides nothing here, and would fill a recording.
 const LIMIT: usize = 512;
 
-/// Answers `route/getroute` (IPv4 unicast routes to networks, of all tables but the local one) and `route/getrule` (all IPv4 rules).
+/// Answers `route/getroute` (unicast routes to networks, of all tables but the local one) and `route/getrule` (all rules), both of IPv4 if no `family` is
+/// said to be 6.
 ///
 /// Host routes are left out: container networks have one for each of their thousands of endpoints. `route/getroute-exceptions` has those that lead into a
 /// network that this machine is connected to, and what refuses; `route/getneigh` the neighbours that did not answer or that somebody wrote down.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let mut body = [0; BODY];
-    body[0] = AF_INET;
+    let family = match call.number("family") {
+        Some(6) => AF_INET6,
+        _ => AF_INET,
+    };
+    body[0] = family;
     let dump = |kind| Connection::open(NETLINK_ROUTE)?.request(kind, NLM_F_DUMP, &body);
     let messages = match &*call.name {
-        "route/getroute" => networks(&dump(RTM_GETROUTE)?)?,
-        "route/getroute-exceptions" => exceptions(&dump(RTM_GETROUTE)?)?,
-        "route/getneigh" => chosen(&dump(RTM_GETNEIGH)?, |message| {
+        "route/getroute" => networks(&dump(RTM_GETROUTE)?, family)?,
+        "route/getroute-exceptions" => exceptions(&dump(RTM_GETROUTE)?, family)?,
+        "route/getneigh" => chosen(&dump(RTM_GETNEIGH)?, family, |message| {
             let state = netlink::u16_at(message.fixed, 8).unwrap_or(0);
             state & ODD_NEIGHBOURS != 0
         })?,
-        "route/getrule" => dump(RTM_GETRULE)?,
+        "route/getrule" => chosen(&dump(RTM_GETRULE)?, family, |_| true)?,
         name => {
             return Err(Refusal::NotAsked(
                 format!("unknown netlink request {name}").into(),
@@ -51,52 +57,67 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::Bytes(messages.into()))
 }
 
+/// The length of a prefix that is one host's.
+fn host_length(family: u8) -> u8 {
+    if family == AF_INET6 { 128 } else { 32 }
+}
+
+/// A route's destination from the highest bit on, with the length of its prefix.
+fn destination(message: &Message<'_, BODY>) -> Option<(u128, u8)> {
+    let mut octets = [0; 16];
+    let to = message.attributes.find(RTA_DST).ok()?.unwrap_or_default();
+    octets.get_mut(..to.len())?.copy_from_slice(to);
+    Some((u128::from_be_bytes(octets), message.fixed[1]))
+}
+
+/// Whether it is a route to peers. Each interface has one of IPv6 to its link-local network.
+fn to_peers(message: &Message<'_, BODY>) -> bool {
+    let [_, _, _, _, table, _, _, r#type, ..] = *message.fixed;
+    let link_local = destination(message).is_some_and(|(to, _)| to >> 118 == 0x3fa);
+    table != RT_TABLE_LOCAL && r#type == RTN_UNICAST && !link_local
+}
+
 /// The messages of unicast routes to networks.
-fn networks(messages: &[u8]) -> Result<Vec<u8>, Refusal> {
-    chosen(messages, |message| {
-        let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
-        message.kind == RTM_NEWROUTE
-            && length < 32
-            && table != RT_TABLE_LOCAL
-            && r#type == RTN_UNICAST
+fn networks(messages: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
+    chosen(messages, family, |message| {
+        message.kind == RTM_NEWROUTE && message.fixed[1] < host_length(family) && to_peers(message)
     })
 }
 
 /// The messages of routes that refuse, and of those to one host in a network that this machine is connected to.
-fn exceptions(messages: &[u8]) -> Result<Vec<u8>, Refusal> {
-    let address = |message: &Message<'_, BODY>| {
-        let to = message.attributes.find(RTA_DST).ok()??;
-        Some(u32::from_be_bytes(to.try_into().ok()?))
-    };
-    let mut connected: Vec<(u32, u32)> = Vec::new();
+fn exceptions(messages: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
+    let host = host_length(family);
+    let mut connected: Vec<(u128, u32)> = Vec::new();
     for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
-        let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
         let direct = matches!(message.attributes.find(RTA_GATEWAY), Ok(None));
-        if (1..32).contains(&length)
-            && table != RT_TABLE_LOCAL
-            && r#type == RTN_UNICAST
-            && direct
-            && let Some(address) = address(&message)
+        if direct
+            && to_peers(&message)
+            && let Some((to, length)) = destination(&message)
+            && (1..host).contains(&length)
         {
-            connected.push((address, u32::MAX << (32 - length)));
+            connected.push((to, 128 - u32::from(length)));
         }
     }
-    chosen(messages, |message| {
-        let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
-        let inside = |to: u32| connected.iter().any(|(net, mask)| to & mask == *net);
-        REFUSING.contains(&r#type)
-            || (length == 32
-                && table != RT_TABLE_LOCAL
-                && r#type == RTN_UNICAST
-                && address(message).is_some_and(inside))
+    chosen(messages, family, |message| {
+        let inside = |(to, length): (u128, u8)| {
+            let mut all = connected.iter();
+            length == host && all.any(|(net, below)| to >> below == net >> below)
+        };
+        REFUSING.contains(&message.fixed[7])
+            || (to_peers(message) && destination(message).is_some_and(inside))
     })
 }
 
-fn chosen(messages: &[u8], keep: impl Fn(&Message<'_, BODY>) -> bool) -> Result<Vec<u8>, Refusal> {
+/// The messages of this family: a kernel without IPv6 has those of IPv4 for it.
+fn chosen(
+    messages: &[u8],
+    family: u8,
+    keep: impl Fn(&Message<'_, BODY>) -> bool,
+) -> Result<Vec<u8>, Refusal> {
     let mut kept = Vec::new();
     let mut count = 0;
     for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
-        if keep(&message) {
+        if message.fixed[0] == family && keep(&message) {
             count += 1;
             if count > LIMIT {
                 return Err(Refusal::TooLarge);
@@ -133,9 +154,12 @@ mod tests {
             route(24, 254, 6),
         ]
         .concat();
-        assert_eq!(networks(&all), Ok(net.clone()));
-        assert_eq!(networks(&net[..20]), Ok(Vec::new()));
-        assert_eq!(networks(&net.repeat(LIMIT + 1)), Err(Refusal::TooLarge));
+        assert_eq!(networks(&all, AF_INET), Ok(net.clone()));
+        assert_eq!(networks(&net[..20], AF_INET), Ok(Vec::new()));
+        assert_eq!(
+            networks(&net.repeat(LIMIT + 1), AF_INET),
+            Err(Refusal::TooLarge)
+        );
     }
 
     fn host(to: [u8; 4], r#type: u8) -> Vec<u8> {
@@ -154,14 +178,14 @@ mod tests {
         let (inside, outside) = (host([10, 1, 2, 7], 1), host([10, 9, 9, 9], 1));
         let blackhole = host([10, 9, 9, 8], 6);
         let all = [net, inside.clone(), outside, blackhole.clone()].concat();
-        assert_eq!(exceptions(&all), Ok([inside, blackhole].concat()));
+        assert_eq!(exceptions(&all, AF_INET), Ok([inside, blackhole].concat()));
     }
 
     proptest::proptest! {
         #[test]
         fn no_reply_makes_it_panic(bytes: Vec<u8>) {
-            let _ = networks(&bytes);
-            let _ = exceptions(&bytes);
+            let _ = networks(&bytes, AF_INET6);
+            let _ = exceptions(&bytes, AF_INET6);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{FileType, Mode, OFlags};
 use serde_json::json;
 
+use super::environment::path_variable;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -47,23 +48,23 @@ pub fn file(call: &Call) -> Result<Answer, Refusal> {
 /// Where the file's readers look for it.
 fn path(name: &str) -> Result<PathBuf, Refusal> {
     let home = || {
-        variable("HOME")
+        path_variable("HOME")
             .map(PathBuf::from)
             .ok_or_else(|| Refusal::NotAsked("HOME is not set".into()))
     };
     Ok(match name {
         // deepspeed/launcher/runner.py: DS_ENV_FILE replaces the name, and an absolute one the place.
         ".deepspeed_env" => {
-            let named = variable("DS_ENV_FILE").unwrap_or_else(|| name.to_owned());
+            let named = path_variable("DS_ENV_FILE").unwrap_or_else(|| name.to_owned());
             match named.starts_with('/') {
                 true => named.into(),
                 false => home()?.join(named),
             }
         }
         // accelerate/commands/config/config_args.py, which follows huggingface_hub.
-        "accelerate/default_config.yaml" => match variable("HF_HOME") {
+        "accelerate/default_config.yaml" => match path_variable("HF_HOME") {
             Some(hub) => PathBuf::from(hub).join(name),
-            None => match variable("XDG_CACHE_HOME") {
+            None => match path_variable("XDG_CACHE_HOME") {
                 Some(cache) => PathBuf::from(cache).join("huggingface").join(name),
                 None => home()?.join(".cache/huggingface").join(name),
             },
@@ -120,9 +121,8 @@ pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
 fn name_of(call: &Call) -> Result<String, Refusal> {
     match call.text("of") {
         Some("hostname") => Ok(super::environment::node_name()),
-        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
-            variable(name).ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into()))
-        }
+        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => path_variable(name)
+            .ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into())),
         _ => Err(Refusal::NotAsked("no such name to look up".into())),
     }
 }
@@ -140,14 +140,6 @@ fn addresses<'t>(text: &'t str, name: &str) -> Vec<&'t str> {
         }
     }
     found
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment is part of the machine"
-)]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

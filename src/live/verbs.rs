@@ -8,6 +8,7 @@
 //! failure   why a call failed
 //! gpu       a GPU's memory, and how adapters come to it
 //! registered_memory  memory that is registered, the host's or a GPU's
+//! rehearsal  a queue pair that writes to itself
 //! ```
 //!
 //! The types come from rdma-sys; none of its functions is referred to, so that the doctor starts on a node without the library.
@@ -29,6 +30,8 @@ pub(crate) mod port;
 pub(crate) mod port_request;
 #[cfg(feature = "verbs")]
 pub(crate) mod registered_memory;
+#[cfg(feature = "verbs")]
+pub(crate) mod rehearsal;
 
 /// Answers `ibv_library`, `ibv_get_device_list`, `ibv_query_device` (device) and `ibv_query_port` (device, port).
 ///

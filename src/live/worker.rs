@@ -11,7 +11,7 @@
 pub mod child;
 pub mod measure;
 
-use crate::live::{clock, environment, own_process};
+use crate::live::{clock, environment, own_process, privileges};
 use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -86,13 +86,9 @@ const START: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(100);
 
 /// Records a machine: starts a child for each probe, and collects the replies.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording {
     let started_ns = clock::boottime_ns();
-    let begun = Instant::now();
+    let begun = clock::now();
     let mut recording = Recording::new(Header {
         version: wire::VERSION.into(),
         node: if plan.root.is_some() {
@@ -128,7 +124,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 break;
             };
             let budget = budget + plan.sample.unwrap_or_default();
-            let started = match Instant::now() < last {
+            let started = match clock::now() < last {
                 true => {
                     start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string())
                 }
@@ -146,7 +142,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                     (None, true)
                 }
             };
-            let ends = (Instant::now() + budget.max(START)).min(last);
+            let ends = (clock::now() + budget.max(START)).min(last);
             running.push(Running {
                 name,
                 child,
@@ -160,7 +156,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         if running.iter().all(|r| r.closed) && waiting.is_empty() {
             break;
         }
-        let now = Instant::now();
+        let now = clock::now();
         for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
             // A busy node looks like a hanging one: each probe gets a second try with twice the time.
             if !r.end_said && now < last && tried.insert(r.name) {
@@ -196,12 +192,12 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             Ok(Event::Line(index, _) | Event::Done(index)) if running[index].given_up => {}
             Ok(Event::Line(index, line)) => {
                 // A probe that is answered, if slowly, on a busy machine, is not a hung one: the budget is for silence.
-                running[index].ends = (Instant::now() + running[index].budget).min(last);
+                running[index].ends = (clock::now() + running[index].budget).min(last);
                 running[index].end_said |= matches!(*line, Line::Ended(_));
                 recording.add(*line);
             }
             Ok(Event::Done(index)) => {
-                let now = Instant::now();
+                let now = clock::now();
                 let next = waiting.pop_front_if(|_| now < last);
                 go_on(&mut running[index], next, &mut waiting, plan.sample);
                 running[index].ends = (now + running[index].budget).min(last);
@@ -420,10 +416,6 @@ struct WatchedSource<S> {
 }
 
 impl<S: Source> Source for WatchedSource<S> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the child times its own questions"
-    )]
     fn ask(&self, question: &Question) -> Reply {
         {
             let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
@@ -441,7 +433,7 @@ impl<S: Source> Source for WatchedSource<S> {
                 let _ = outlet.out.flush();
                 outlet.called |= !matches!(question, Question::Netlink(_));
             }
-            outlet.asking = Some((question.clone(), Instant::now()));
+            outlet.asking = Some((question.clone(), clock::now()));
             outlet.announced = call;
         }
         let reply = self.source.ask(question);
@@ -477,6 +469,8 @@ pub fn child(
     started: &ChildSettings,
     run: impl Fn(&str, &dyn Source),
 ) -> std::io::Result<()> {
+    // A kernel that refuses leaves the privileges that were given; the questions are the same.
+    let _ = privileges::give_up();
     let mut name: Arc<str> = first.into();
     let outlet = Arc::new(Mutex::new(ChildOutput::new(Arc::clone(&name), 1 << 16)));
     let busy = Arc::new(AtomicBool::new(true));
@@ -486,6 +480,7 @@ pub fn child(
     let watched = Arc::clone(&outlet);
     Builder::new().spawn(move || watch(&watched))?;
     loop {
+        let _ = privileges::narrow(&name);
         let source = match &started.root {
             Some(root) => Live::tree(started.at_ns, root)?,
             None => Live::machine(started.at_ns, started.sample, started.job),

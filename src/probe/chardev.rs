@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe, device};
+use super::{Ask, Probe, device};
 use crate::fact::device as fact;
 use crate::fact::node::{self, CharDevice};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Subject};
@@ -13,19 +13,11 @@ const VERBS: &str = "/sys/class/infiniband_verbs";
 const DEV: &str = "/dev/infiniband";
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "chardev",
-    about: "character devices of RDMA",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("chardev", "character devices of RDMA", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    facts.set(
-        node,
-        node::DEV_INFINIBAND,
-        ask.names_if_any(DEV).is_present(),
-    );
+    let dev_infiniband = ask.names_if_any(DEV).is_present();
+    facts.set(node, node::DEV_INFINIBAND, dev_infiniband);
     let rdma_cm = match ask.names_if_any("/sys/class/misc/rdma_cm") {
         Presence::Present(..) => open(ask, &format!("{DEV}/rdma_cm")),
         // Opening a node that was left there makes the kernel load the module: it is not even tried.

@@ -1,17 +1,12 @@
 //! Clock synchronisation.
 
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Why, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, node};
 use crate::source::Question;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "clock",
-    about: "clock synchronisation",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("clock", "clock synchronisation", run);
 
 /// STA_UNSYNC (`include/uapi/linux/timex.h`).
 const UNSYNCHRONISED: i64 = 0x40;
@@ -43,10 +38,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         // A daemon that synchronises the clock without telling the kernel may run here.
         Fact::Known(false, origin) => match keeper_that_tells_nothing(ask) {
             Ok(None) => Fact::Known(false, origin),
-            Ok(Some(who)) => Fact::Unknown(Gap {
-                why: Why::NotSaid(who.into()),
-                origin,
-            }),
+            Ok(Some(who)) => Fact::Unknown(Gap::not_said(who, origin)),
             Err(gap) => Fact::Unknown(gap),
         },
         other => other,

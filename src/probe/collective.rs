@@ -14,7 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{Facts, Gap, Id, Membership, Origin, Subject, Why};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::pairs;
@@ -22,12 +22,11 @@ use crate::measure::plan::run::Plan;
 use crate::source::{Question, Refusal};
 
 /// The probe. It runs over recordings only; the runs are made by `rdma-doctor bench` and `rdma-doctor ablate`.
-pub const PROBE: Probe = Probe {
-    name: "collective",
-    about: "collectives and ablations, measured on request",
-    budget: BUDGET,
+pub const PROBE: Probe = Probe::new(
+    "collective",
+    "collectives and ablations, measured on request",
     run,
-};
+);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // Either may say that nothing was measured; what neither says is not known.

@@ -4,7 +4,7 @@
 //! the driver log an error, and reading what nobody judges is no use.
 
 use super::device::{self, PortEntry};
-use super::{Ask, BUDGET, Probe, inside};
+use super::{Ask, Probe, inside};
 use crate::fact::counter;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject,
@@ -14,12 +14,7 @@ use crate::source::{Answer, Micros, Question, Refusal};
 use crate::fact::counter_table::meaning;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "counter",
-    about: "counters of ports",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("counter", "counters of ports", run);
 
 /// A counter that answered, to be read again.
 struct First {
@@ -93,7 +88,7 @@ fn counters(
             );
             let question = Question::read(inside(&dir, name));
             let origin = Origin::Asked(question.clone());
-            facts.set(id, counter::NAME, Fact::Known(name.clone(), origin.clone()));
+            facts.know(id, counter::NAME, name.clone(), &origin);
             facts.set(
                 id,
                 counter::CLASS,

@@ -16,12 +16,12 @@ use crate::source::failed_call::failed_call;
 use crate::source::{Question, Refusal};
 
 /// The probe. Without persistence `cuInit` wakes each GPU, which takes seconds.
-pub const PROBE: Probe = Probe {
-    name: "cuda",
-    about: "CUDA: the GPUs that it shows, and their access to each other",
-    budget: Duration::from_secs(15),
+pub const PROBE: Probe = Probe::new(
+    "cuda",
+    "CUDA: the GPUs that it shows, and their access to each other",
     run,
-};
+)
+.within(Duration::from_secs(15));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let masked = ask
@@ -42,10 +42,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
         // It was asked and shows none, or there is no driver that could.
         Fact::Known(Cuda::NoDevice | Cuda::NoDriver, origin) => Fact::Known(0, origin.clone()),
-        Fact::Known(obstacle, origin) => Fact::Unknown(Gap {
-            why: Why::Missing(format!("CUDA, which says \"{}\",", obstacle.word()).into()),
-            origin: origin.clone(),
-        }),
+        Fact::Known(obstacle, origin) => Fact::Unknown(Gap::new(
+            Why::Missing(format!("CUDA, which says \"{}\",", obstacle.word()).into()),
+            origin.clone(),
+        )),
         Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
     };
     facts.set(node, node::CUDA_DEVICES, count.clone());

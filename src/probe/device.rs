@@ -7,7 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe, inside};
+use super::{Ask, Probe, inside};
 use crate::fact::device::{self, NodeType};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject, Why, port};
 
@@ -15,12 +15,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject, Why, port
 pub(super) const CLASS: &str = "/sys/class/infiniband";
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "device",
-    about: "RDMA devices and their ports",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("device", "RDMA devices and their ports", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (devices, membership) = devices(ask);
@@ -56,13 +51,7 @@ fn port_numbers(ask: &Ask<'_>, dir: &str) -> (Vec<u64>, Membership) {
     };
     match numbers(&names) {
         Ok(numbers) => (numbers, Membership::Known(origin)),
-        Err((numbers, what)) => (
-            numbers,
-            Membership::Unknown(Gap {
-                why: Why::NotUnderstood(what.into()),
-                origin,
-            }),
-        ),
+        Err((numbers, what)) => (numbers, Membership::Unknown(Gap::misread(what, origin))),
     }
 }
 

@@ -7,17 +7,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe, whole_number};
+use super::{Ask, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, node};
 use crate::source::{Answer, Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "driver",
-    about: "driver stacks and GPUDirect modules",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("driver", "driver stacks and GPUDirect modules", run);
 
 const NVIDIA: &str = "/sys/bus/pci/drivers/nvidia";
 /// `3D controller`: a GPU without a display.
@@ -37,7 +32,8 @@ const LIBRARIES: &[&str] = &[
 const PEER_MODULES: &[&str] = &["nvidia_peermem", "nv_peer_mem"];
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    facts.set(node, node::COMPUTE_GPUS, compute_gpus(ask));
+    let (compute_gpus, least) = compute_gpus(ask);
+    facts.set_at_least(node, node::COMPUTE_GPUS, compute_gpus, least);
     let version = ask.text_if_any("/proc/driver/nvidia/version");
     let text = version.if_any();
     let driver = (text.clone())
@@ -63,12 +59,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     );
 }
 
-/// The functions of NVIDIA's driver that are GPUs without a display.
-fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
+/// How many functions of NVIDIA's driver are GPUs without a display, and how many are known to be.
+fn compute_gpus(ask: &Ask<'_>) -> (Fact<u64>, u64) {
     let (names, origin) = match ask.names_if_any(NVIDIA) {
         Presence::Present(names, origin) => (names, origin),
-        Presence::Absent(origin) => return Fact::Known(0, origin),
-        Presence::Unknown(gap) => return Fact::Unknown(gap),
+        Presence::Absent(origin) => return (Fact::Known(0, origin), 0),
+        Presence::Unknown(gap) => return (Fact::Unknown(gap), 0),
     };
     let mut count = 0;
     let mut missing = None;
@@ -78,7 +74,7 @@ fn compute_gpus(ask: &Ask<'_>) -> Fact<u64> {
         let class = class.or_open(&mut missing);
         count += u64::from(class.is_some_and(|class| class >> 8 == COMPUTE));
     }
-    Fact::Known(count, origin).unless(missing)
+    (Fact::Known(count, origin).unless(missing), count)
 }
 
 /// The version that the link `libnvidia-ml.so.1` leads to. A directory of libraries has thousands of names, so it is not listed:

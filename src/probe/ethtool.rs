@@ -12,17 +12,17 @@ use serde_json::Value;
 use super::verbs::{Port, ports};
 use super::{Ask, Probe};
 use crate::fact::port::{CABLE_RATE, MAX_RATE};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence, Why};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence};
 use crate::source::Question;
 use crate::source::wire::from_hex;
 
 /// The probe. Reading a module's memory takes its two-wire bus tens of milliseconds.
-pub const PROBE: Probe = Probe {
-    name: "ethtool",
-    about: "link modes of network devices, memory of their cables and transceivers",
-    budget: Duration::from_secs(5),
+pub const PROBE: Probe = Probe::new(
+    "ethtool",
+    "link modes of network devices, memory of their cables and transceivers",
     run,
-};
+)
+.within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let ports = ports(ask, facts, node);
@@ -91,10 +91,7 @@ fn netdev_of(
 ) -> Result<Arc<str>, Gap> {
     let gap = match ask.text(format!("{dir}/ports/{port}/gid_attrs/ndevs/0")) {
         Fact::Known(name, _) if !name.is_empty() => return Ok(name),
-        Fact::Known(_, origin) => Gap {
-            why: Why::NotUnderstood("no name".into()),
-            origin,
-        },
+        Fact::Known(_, origin) => Gap::misread("no name", origin),
         Fact::Unknown(gap) => gap,
     };
     match (alone, own) {
@@ -117,9 +114,11 @@ fn shared(netdev: &str, carried: &[(&Port, Result<Arc<str>, Gap>)]) -> Option<Ga
         .filter(|(_, other)| other.as_ref().is_ok_and(|other| **other == *netdev))
         .map(|(port, _)| format!("{}/{}", port.device, port.number))
         .collect();
-    (ports.len() > 1).then(|| Gap {
-        why: Why::NotUnderstood(format!("{netdev} carries {}", ports.join(" and ")).into()),
-        origin: Origin::Asked(link_settings(netdev)),
+    (ports.len() > 1).then(|| {
+        Gap::misread(
+            format!("{netdev} carries {}", ports.join(" and ")),
+            Origin::Asked(link_settings(netdev)),
+        )
     })
 }
 

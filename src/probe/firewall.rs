@@ -20,13 +20,9 @@ use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Subject, Why, interfac
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "firewall",
-    about: "the packet filter's rules",
-    // Tens of thousands of rules take nft a second or two.
-    budget: Duration::from_secs(5),
-    run,
-};
+// Tens of thousands of rules take nft a second or two.
+pub const PROBE: Probe =
+    Probe::new("firewall", "the packet filter's rules", run).within(Duration::from_secs(5));
 
 /// The list in which ip_tables names the tables of this network namespace, for each of the two families.
 const LEGACY: [(Family, &str, &str); 2] = [
@@ -52,16 +48,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let gap = legacy(ask, of, &mut ruleset, &mut origin).err();
         open = open.or(gap);
     }
-    let gap = filters_of_devices(ask, facts, node, &mut ruleset).err();
-    // A recording that does not hold the question is judged by its rules; a kernel without traffic control has no filters.
-    let none = |gap: &Gap| {
-        use Refusal::{Errno as Failed, NotRecorded};
-        matches!(
-            gap.why,
-            Why::Refused(NotRecorded | Failed(Errno::EOPNOTSUPP))
-        )
-    };
-    let open = open.or(gap.filter(|gap| !none(gap)));
+    let open = open.or(filters_of_devices(ask, facts, node, &mut ruleset).err());
     let fact = match open {
         Some(gap) if ruleset.tables.is_empty() => Fact::Unknown(gap),
         open => {
@@ -74,29 +61,57 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set_ruleset(node, fact);
 }
 
-/// The filters of tc(8) at devices.
+/// The filters of tc(8) at devices. A kernel without traffic control has none; a recording that never asked for them is judged by its rules.
 fn filters_of_devices(
     ask: &Ask<'_>,
     facts: &Facts,
     node: Id,
     ruleset: &mut Ruleset,
 ) -> Result<(), Gap> {
+    use Refusal::{Errno as Failed, NotRecorded};
+    let filters = |index: u64, parent: u32| {
+        let arguments = [
+            ("index", index.into()),
+            ("parent", u64::from(parent).into()),
+        ];
+        ask.bytes(Question::netlink("route/gettfilter", arguments))
+    };
     let places = ask.bytes(Question::netlink("route/getqdisc", []));
     let places = places.and_then(|bytes| traffic_control::places(&bytes));
-    for place in places.into_result()? {
-        let arguments = [
-            ("index", u64::from(place.index).into()),
-            ("parent", u64::from(place.parent).into()),
-        ];
-        let filters = ask.bytes(Question::netlink("route/gettfilter", arguments));
+    let places = match places.into_result() {
+        Err(gap) if gap.why == Why::Refused(Failed(Errno::EOPNOTSUPP)) => return Ok(()),
+        Err(gap) if gap.why == Why::Refused(NotRecorded) => {
+            // Filters without the list of their places: the list is lost.
+            let recorded = |interface: Id| {
+                let index = facts.known(interface, interface::INDEX);
+                index.is_some_and(|index| {
+                    traffic_control::PARENTS.iter().any(|parent| {
+                        let answer = filters(index, *parent).into_result();
+                        !answer.is_err_and(|gap| gap.why == Why::Refused(NotRecorded))
+                    })
+                })
+            };
+            let lost = facts.below(node, Subject::Interface).any(recorded);
+            return if lost { Err(gap) } else { Ok(()) };
+        }
+        places => places?,
+    };
+    // All are asked before any is judged: a probe's process asks without knowing the interfaces.
+    let answers: Vec<_> = places
+        .iter()
+        .map(|place| filters(u64::from(place.index), place.parent))
+        .collect();
+    for (place, filters) in places.into_iter().zip(answers) {
         let index = u64::from(place.index);
         let named = |id: &Id| facts.known(*id, interface::INDEX) == Some(index);
-        let name = facts.below(node, Subject::Interface).find(named);
-        if let Some(name) = name {
-            let table =
-                filters.and_then(|bytes| traffic_control::table(place, facts.name(name), &bytes));
-            ruleset.tables.push(table.into_result()?);
-        }
+        let Some(name) = facts.below(node, Subject::Interface).find(named) else {
+            let question = Question::netlink("route/getqdisc", []);
+            let what = format!("interface {index} is in no list of interfaces");
+            return Err(Gap::not_understood(&question, what));
+        };
+        let table =
+            filters.and_then(|bytes| traffic_control::table(place, facts.name(name), &bytes));
+        ruleset.tables.push(table.into_result()?);
     }
     Ok(())
 }
@@ -387,11 +402,8 @@ fn legacy(
                     .map_err(|what| not_understood(&argv, what))?
             }
             None => vec![Table {
-                family,
-                name: name.into(),
-                backend: Backend::IptablesLegacy,
-                chains: Vec::new(),
                 gap: Some("too large to be listed".into()),
+                ..Table::new(family, name, Backend::IptablesLegacy)
             }],
         };
         ruleset.tables.extend(tables);

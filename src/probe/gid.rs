@@ -10,13 +10,8 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "gid",
-    about: "GID tables",
-    // Thousands of entries, each a question: 1.7 s were measured for one soft-RoCE device on an emulated CPU.
-    budget: Duration::from_secs(5),
-    run,
-};
+// Thousands of entries, each a question: 1.7 s were measured for one soft-RoCE device on an emulated CPU.
+pub const PROBE: Probe = Probe::new("gid", "GID tables", run).within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (ports, _) = device::ports(ask, facts, node);

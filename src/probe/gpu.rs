@@ -3,17 +3,13 @@
 use std::sync::Arc;
 
 use super::pci::{DEVICES, place};
-use super::{Ask, BUDGET, Probe, inside};
+use super::{Ask, Probe, inside};
+use crate::fact::kleene::Several;
 use crate::fact::{Fact, Facts, Id, Membership, Origin, Presence, Subject, gpu};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "gpu",
-    about: "the GPUs of the PCI bus",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("gpu", "the GPUs of the PCI bus", run);
 
 /// The vendors whose GPUs compute: NVIDIA and AMD. A BMC's console, a virtual machine's display and an Intel chipset's graphics
 /// have the same class and are not meant.
@@ -32,21 +28,20 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     for name in names.iter() {
         let dir = inside(DEVICES, name);
-        match ask.parse(inside(&dir, "class"), super::whole_number) {
-            Fact::Known(number, _) if is_gpu_class(number) => {}
-            Fact::Known(..) => continue,
-            // Without its class a function may be anything.
-            Fact::Unknown(gap) => {
-                open = open.or(Some(gap));
-                continue;
-            }
+        let class = ask.parse(inside(&dir, "class"), super::whole_number);
+        let class = class.map(is_gpu_class);
+        if class.known() == Some(&false) {
+            continue;
         }
-        match ask.parse(inside(&dir, "vendor"), super::whole_number) {
-            Fact::Known(vendor, _) if VENDORS.contains(&vendor) => {
+        // Without its class a function may be anything that its vendor makes.
+        let vendor = ask.parse(inside(&dir, "vendor"), super::whole_number);
+        let meant = vendor.clone().map(|vendor| VENDORS.contains(&vendor));
+        match (Several::from_iter([class, meant]).all(|is| *is), vendor) {
+            (Ok(true), Fact::Known(vendor, _)) => {
                 describe(ask, facts, node, name, &dir, vendor);
             }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
+            (Err(gap), _) => open = open.or(Some(gap)),
+            _ => {}
         }
     }
     let members = match open {

@@ -66,6 +66,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             let index = Fact::Known(u64::from(link.index), origin.clone());
             facts.set(id, interface::INDEX, index);
             facts.set(id, interface::ARP, known(link.arp()));
+            let said = Fact::Known(link, origin.clone());
+            let program = said.and_then(|link| Ok(link.xdp()?.into()));
+            facts.set(id, interface::XDP, program);
             // A veth's other end is below nothing.
             let stacked = matches!(link.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan"));
             let lower = link

@@ -2,17 +2,16 @@
 
 use serde_json::Value;
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, Why, device};
+use super::{Ask, Probe};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, device};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "interrupt",
-    about: "the CPUs that serve the interrupts of RDMA devices",
-    budget: BUDGET,
+pub const PROBE: Probe = Probe::new(
+    "interrupt",
+    "the CPUs that serve the interrupts of RDMA devices",
     run,
-};
+);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let spread = ask.value(Question::call("interrupt_spread", []));
@@ -24,10 +23,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                     let number = own.get(member).and_then(Value::as_u64);
                     number.ok_or_else(|| format!("it has no {member}"))
                 }),
-                None => Fact::Unknown(Gap {
-                    why: Why::NotUnderstood("it has no vectors of its own to be looked at".into()),
-                    origin: origin.clone(),
-                }),
+                None => Fact::Unknown(Gap::misread(
+                    "it has no vectors of its own to be looked at",
+                    origin.clone(),
+                )),
             },
             Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
         };

@@ -8,18 +8,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, BUDGET, Probe, host, tuning};
+use super::{Ask, Probe, host, tuning};
 use crate::cpu_list;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact, known};
+use crate::launch::RANK_COUNTS;
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "job",
-    about: "a running job's process (--as)",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("job", "a running job's process (--as)", run);
 
 /// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
 const IPC_LOCK: u32 = 14;
@@ -29,14 +25,6 @@ const MOST_PROCESSES: u64 = 4 << 20;
 const FIRST_USER: &str = "user:[4026531837]";
 /// The variables that are compared with the shell's.
 const COMPARED: [&str; 3] = ["NCCL_", "UCX_", "FI_"];
-/// Where launchers say how many ranks there are, the most telling first.
-const RANKS: [&str; 4] = [
-    "WORLD_SIZE",
-    "OMPI_COMM_WORLD_SIZE",
-    "PMI_SIZE",
-    "SLURM_NTASKS",
-];
-
 type Texts = Arc<[Arc<str>]>;
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
@@ -232,7 +220,7 @@ fn is_nccl(path: &str) -> bool {
 
 fn environment(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
     let mut wanted: Vec<&str> = COMPARED.to_vec();
-    wanted.extend(RANKS);
+    wanted.extend(RANK_COUNTS);
     let question = Question::call(
         "process_env",
         [
@@ -242,7 +230,7 @@ fn environment(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
     );
     let theirs = ask.value(question);
     let ranks = theirs.clone().and_then(|value| {
-        let told = RANKS
+        let told = RANK_COUNTS
             .iter()
             .find_map(|name| value.get(*name).and_then(Value::as_str));
         match told {

@@ -12,20 +12,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::classes::{ALL, Event, LATER, RULES};
+use self::classes::{Event, LATER, RULES};
 use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "kernel_log",
-    about: "the kernel's log",
-    // One question reads thousands of records, one at a time.
-    budget: Duration::from_secs(10),
-    run,
-};
+// One question reads thousands of records, one at a time.
+pub const PROBE: Probe =
+    Probe::new("kernel_log", "the kernel's log", run).within(Duration::from_secs(10));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Question::call("kernel_log", []);
@@ -39,16 +35,16 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let log = match ask.value(question).and_then(|value| Log::read(&value)) {
         Fact::Known(log, _) => log,
         Fact::Unknown(gap) => {
-            for class in ALL {
+            for &class in EventClass::ALL {
                 let id = facts.instance(Subject::KernelEvent, node, class.word());
-                facts.set(id, fact::CLASS, Fact::Known(class, origin.clone()));
+                facts.know(id, fact::CLASS, class, &origin);
                 unknown(facts, id, &gap);
             }
             return;
         }
     };
     let settled = facts.limit(limit::LINKS_SETTLED);
-    for class in ALL {
+    for &class in EventClass::ALL {
         let groups = log.groups(class, settled);
         // A recording that is older than the class says nothing of it, as before there was one.
         if groups.is_empty() && LATER.contains(&class) && !log.looked_for(class) {
@@ -68,12 +64,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 (about, _) => format!("{class} {about}", class = class.word()),
             };
             let id = facts.instance(Subject::KernelEvent, node, &name);
-            facts.set(id, fact::CLASS, Fact::Known(class, origin.clone()));
+            facts.know(id, fact::CLASS, class, &origin);
             seen(facts, id, group, &log, &origin);
         }
         if groups.is_empty() {
             let id = facts.instance(Subject::KernelEvent, node, class.word());
-            facts.set(id, fact::CLASS, Fact::Known(class, origin.clone()));
+            facts.know(id, fact::CLASS, class, &origin);
             none_seen(facts, id, class, &log, &origin);
         }
     }
@@ -84,7 +80,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     let known = |value| Fact::Known(value, origin.clone());
     facts.set(id, fact::SEEN, known(true));
     facts.set(id, fact::LOGGED, known(true));
-    facts.set(id, fact::COUNT, Fact::Known(group.count, origin.clone()));
+    facts.know(id, fact::COUNT, group.count, origin);
     let quiet = match group.earlier {
         true => gap_of("the log's times count from each boot", origin),
         false => log.since(group.last, origin),
@@ -94,11 +90,11 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
         Fact::Unknown(_) => "(age unknown)".into(),
     };
     facts.set(id, fact::AGED, known(quiet.known().is_some()));
-    facts.set(id, fact::AGE, Fact::Known(age, origin.clone()));
+    facts.know(id, fact::AGE, age, origin);
     facts.set(id, fact::QUIET, quiet);
     facts.set(id, fact::THIS_BOOT, known(!group.earlier));
     let about = Arc::clone(&group.event.about);
-    facts.set(id, fact::ABOUT, Fact::Known(about, origin.clone()));
+    facts.know(id, fact::ABOUT, about, origin);
     facts.set(
         id,
         fact::LINE,
@@ -107,13 +103,14 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     );
     facts.set(id, fact::ENDED, known(group.end.is_some()));
     let end = group.end.unwrap_or("and nothing was logged of it since");
-    facts.set(id, fact::END, Fact::Known(end.into(), origin.clone()));
+    facts.know(id, fact::END, end.into(), origin);
     facts.set(id, fact::FATAL, known(group.event.fatal));
     if let Some(code) = group.event.code {
-        facts.set(id, fact::CODE, Fact::Known(code, origin.clone()));
+        facts.know(id, fact::CODE, code, origin);
     }
+    facts.know(id, fact::INCIDENTS, group.incidents, origin);
     if let Some(rate) = group.event.bandwidth {
-        facts.set(id, fact::PCIE_BANDWIDTH, Fact::Known(rate, origin.clone()));
+        facts.know(id, fact::PCIE_BANDWIDTH, rate, origin);
     }
 }
 
@@ -125,13 +122,13 @@ fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &O
     facts.set(id, fact::QUIET, reach);
     let looked_for = log.looked_for(class);
     if looked_for {
-        facts.set(id, fact::LOGGED, Fact::Known(false, origin.clone()));
+        facts.know(id, fact::LOGGED, false, origin);
     }
     let why = if !looked_for {
         "the log was not searched for this class"
     } else if log.whole {
-        facts.set(id, fact::SEEN, Fact::Known(false, origin.clone()));
-        facts.set(id, fact::COUNT, Fact::Known(0, origin.clone()));
+        facts.know(id, fact::SEEN, false, origin);
+        facts.know(id, fact::COUNT, 0, origin);
         return;
     } else {
         "the log has lost its beginning, and what is left has no such line"
@@ -148,10 +145,7 @@ fn unknown(facts: &mut Facts, id: Id, gap: &Gap) {
 }
 
 fn gap_of<T>(why: &str, origin: &Origin) -> Fact<T> {
-    Fact::Unknown(Gap {
-        why: Why::NotSaid(why.into()),
-        origin: origin.clone(),
-    })
+    Fact::Unknown(Gap::not_said(why, origin.clone()))
 }
 
 /// The reported part of the log. Times are seconds since boot.
@@ -176,6 +170,7 @@ struct Line {
 struct Group<'l> {
     event: Event,
     count: u64,
+    incidents: u64,
     last: f64,
     line: &'l str,
     /// Whether the last of them is of an earlier boot.
@@ -265,9 +260,13 @@ impl Log {
                 let place = *places
                     .entry((Arc::clone(&event.about), code))
                     .or_insert(next);
+                let old = groups.get(place);
+                // Lines of one earlier boot are not told from those of another.
+                let again = |old: &Group<'_>| old.end.is_some() && !(old.earlier && *earlier);
                 let group = Group {
                     event,
-                    count: groups.get(place).map_or(1, |group| group.count + 1),
+                    count: old.map_or(1, |old| old.count + 1),
+                    incidents: old.map_or(1, |old| old.incidents + u64::from(again(old))),
                     last: *at,
                     line: text,
                     earlier: *earlier,

@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe, whole_number};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Why, node};
+use super::{Ask, Probe, whole_number};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, node};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "memory",
-    about: "errors of the memory",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("memory", "errors of the memory", run);
 
 const CLASS: &str = "/sys/devices/system/edac/mc";
 
@@ -29,11 +24,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     };
     let count = controllers.len() as u64;
-    facts.set(
-        node,
-        node::MEMORY_CONTROLLERS,
-        Fact::Known(count, origin.clone()),
-    );
+    facts.know(node, node::MEMORY_CONTROLLERS, count, &origin);
     if controllers.is_empty() {
         return;
     }
@@ -62,10 +53,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Fact::Known(PerSecond(*count as f64 / *seconds as f64), origin.clone())
         }
         (Fact::Unknown(gap), _) | (_, Some(Fact::Unknown(gap))) => Fact::Unknown(gap.clone()),
-        _ => Fact::Unknown(Gap {
-            why: Why::NotSaid("counted for no second yet".into()),
-            origin: origin.clone(),
-        }),
+        _ => Fact::Unknown(Gap::not_said("counted for no second yet", origin.clone())),
     };
     facts.set(node, node::MEMORY_CORRECTED, corrected);
     facts.set(node, node::MEMORY_CORRECTED_RATE, rate);

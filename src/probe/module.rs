@@ -3,49 +3,18 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, module};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "module",
-    about: "kernel modules that matter",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("module", "kernel modules that matter", run);
 
 /// The modules that matter, of the kernel's tree.
-const IN_TREE: &[&str] = &[
-    "ib_core",
-    "ib_uverbs",
-    "ib_umad",
-    "ib_cm",
-    "rdma_cm",
-    "rdma_ucm",
-    "ib_ipoib",
-    "mlx4_core",
-    "mlx4_ib",
-    "mlx5_core",
-    "mlx5_ib",
-    "irdma",
-    "bnxt_re",
-    "efa",
-    "hfi1",
-    "qedr",
-    "mana_ib",
-    "erdma",
-    "rdma_rxe",
-    "siw",
-    "nouveau",
-];
+const IN_TREE: &str = "\
+    ib_core ib_uverbs ib_umad ib_cm rdma_cm rdma_ucm ib_ipoib mlx4_core mlx4_ib mlx5_core mlx5_ib \
+    irdma bnxt_re efa hfi1 qedr mana_ib erdma rdma_rxe siw nouveau";
 /// The modules that matter, of no kernel's tree, so that no kernel has them built in.
-const OUT_OF_TREE: &[&str] = &[
-    "nvidia",
-    "nvidia_peermem",
-    "nv_peer_mem",
-    "gdrdrv",
-    "mlx_compat",
-];
+const OUT_OF_TREE: &str = "nvidia nvidia_peermem nv_peer_mem gdrdrv mlx_compat";
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // A kernel without CONFIG_MODULES has no such file.
@@ -72,7 +41,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         listed,
     };
     for (names, in_tree) in [(IN_TREE, true), (OUT_OF_TREE, false)] {
-        for name in names {
+        for name in names.split(' ') {
             let id = facts.instance(Subject::Module, node, name);
             let (present, builtin) = known.judge(ask, name, in_tree);
             let version = match &present {

@@ -7,17 +7,13 @@ use serde_json::Value;
 
 use super::setting::{Variables, launch, parse};
 use super::{Ask, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, node, setting};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, node, setting};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "name",
-    about: "names that a job has to resolve",
-    // A name server that does not answer is asked twice, for five seconds each.
-    budget: Duration::from_secs(11),
-    run,
-};
+// A name server that does not answer is asked twice, for five seconds each.
+pub const PROBE: Probe =
+    Probe::new("name", "names that a job has to resolve", run).within(Duration::from_secs(11));
 
 /// The variables that name the host of rank 0.
 const MASTERS: [&str; 2] = ["MASTER_ADDR", "PET_MASTER_ADDR"];
@@ -60,10 +56,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn resolves(ask: &Ask<'_>, of: &str) -> Fact<bool> {
     let question = Question::call("name_lookup", [("of", of.into())]);
     let origin = Origin::Asked(question.clone());
-    let silent = |said: &str| Gap {
-        why: Why::NotSaid(said.into()),
-        origin: origin.clone(),
-    };
+    let silent = |said: &str| Gap::not_said(said, origin.clone());
     match ask.value(question) {
         Fact::Known(value, _) => match (value.get("addresses"), value.get("failed")) {
             (Some(Value::Array(all)), _) => Fact::Known(!all.is_empty(), origin.clone()),

@@ -23,13 +23,13 @@ use crate::source::{Answer, Errno, Question, Refusal};
 use conf::Line;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "nccl",
-    about: "NCCL's version, configuration files and variables",
-    // Python's packages may be on a network file system.
-    budget: Duration::from_secs(5),
+// Python's packages may be on a network file system.
+pub const PROBE: Probe = Probe::new(
+    "nccl",
+    "NCCL's version, configuration files and variables",
     run,
-};
+)
+.within(Duration::from_secs(5));
 
 /// The file of the machine.
 const SYSTEM_FILE: &str = "/etc/nccl.conf";
@@ -80,7 +80,7 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
     };
     let known = |value| Fact::Known(value, origin.clone());
     let listed: Arc<[Arc<str>]> = copies.iter().map(Library::to_text).collect();
-    facts.set(node, node::NCCL_COPIES, Fact::Known(listed, origin.clone()));
+    facts.know(node, node::NCCL_COPIES, listed, &origin);
     let distinct: BTreeSet<Option<&str>> = copies.iter().map(|c| c.version.as_deref()).collect();
     let agree = match distinct.len() {
         0 | 1 => known(true),
@@ -116,7 +116,7 @@ fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Ver
     let version = match chosen {
         Some(one) => {
             let path = one.path.clone().unwrap_or_else(|| "none".into());
-            facts.set(node, node::NCCL_PATH, Fact::Known(path, origin.clone()));
+            facts.know(node, node::NCCL_PATH, path, &origin);
             let found = Fact::Known(Arc::clone(&one.from), origin.clone());
             facts.set(node, node::NCCL_FOUND, found);
             match &one.version {
@@ -145,10 +145,7 @@ const WHEEL: &str = "/nvidia/nccl/lib/";
 
 /// Facts that the found libraries do not provide.
 fn missing<T>(origin: &Origin, what: &'static str) -> Fact<T> {
-    Fact::Unknown(Gap {
-        why: Why::Missing(what.into()),
-        origin: origin.clone(),
-    })
+    Fact::Unknown(Gap::new(Why::Missing(what.into()), origin.clone()))
 }
 
 /// States which library a benchmark loads. A version alone, as --nccl may name one, is none.
@@ -168,10 +165,7 @@ fn bench_library(
                     "{path}, found by {}, is not loaded as root: {why}; --nccl {path} loads it",
                     one.from
                 );
-                let gap = Gap {
-                    why: Why::NotSaid(why.into()),
-                    origin: origin.clone(),
-                };
+                let gap = Gap::not_said(why, origin.clone());
                 (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
             }
             Some(path) => {
@@ -187,24 +181,21 @@ fn bench_library(
                 (known(Arc::clone(path)), known(why.into()))
             }
             None => {
-                let gap = Gap {
-                    why: Why::Missing(
+                let gap = Gap::new(Why::Missing(
                         "which NCCL library to load (--nccl names a version, and a benchmark loads a file)"
                             .into(),
-                    ),
-                    origin: origin.clone(),
-                };
+                    ), origin.clone());
                 (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
             }
         },
         None => {
-            let gap = Gap {
-                why: Why::Missing(
+            let gap = Gap::new(
+                Why::Missing(
                     "which NCCL library to load (no libnccl.so.2 is found; --nccl names one)"
                         .into(),
                 ),
-                origin: origin.clone(),
-            };
+                origin.clone(),
+            );
             (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
         }
     };
@@ -298,6 +289,24 @@ fn user_file(
             }
         }
     }
+}
+
+/// What NCCL finds its variables set to, as far as that is the same with each of its versions.
+pub(super) fn settings(ask: &Ask<'_>) -> Fact<BTreeMap<String, String>> {
+    let environment = ask.value(Question::env(&["NCCL_"])).and_then(|v| texts(&v));
+    let version = Fact::Unknown(Gap::missing("the version"));
+    let user = user_file(ask, &environment, &version).known().cloned();
+    let mut files = Files::default();
+    let mut layers = vec![Layer::environment(environment)];
+    for path in [user.flatten(), Some(SYSTEM_FILE.into())].iter().flatten() {
+        layers.push(files.read(ask, path));
+    }
+    let mut all = BTreeMap::new();
+    for layer in layers.iter().rev() {
+        let sets = layer.sets.iter();
+        all.extend(sets.map(|(name, (_, value))| (name.clone(), value.clone())));
+    }
+    layers.remove(0).asked.map(|()| all)
 }
 
 /// One of the places that set variables.

@@ -10,19 +10,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::device::{self, PortEntry};
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, netdev, node, port,
 };
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "netdev",
-    about: "network devices of RDMA ports",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("netdev", "network devices of RDMA ports", run);
 
 pub(super) const NET: &str = "/sys/class/net";
 /// A RoCE port's GIDs begin with the default ones of its network device: if these name none, later ones need not be tried.
@@ -46,10 +41,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 (Fact::Known(true, origin.clone()), Fact::Known(name, origin))
             }
             Presence::Absent(origin) => {
-                let gap = Gap {
-                    why: crate::fact::Why::NotSaid("the port has no network device".into()),
-                    origin: origin.clone(),
-                };
+                let gap = Gap::not_said("the port has no network device", origin.clone());
                 (Fact::Known(false, origin), Fact::Unknown(gap))
             }
             Presence::Unknown(gap) => {
@@ -274,16 +266,13 @@ fn by_port_number(
         }
         ([], [], _) => Presence::Absent(origin),
         (.., Some(gap)) => Presence::Unknown(gap),
-        _ => Presence::Unknown(Gap {
-            why: crate::fact::Why::NotSaid(
-                format!(
-                    "several network devices fit: {}",
-                    fitting.iter().map(|n| &***n).collect::<Vec<_>>().join(", ")
-                )
-                .into(),
+        _ => Presence::Unknown(Gap::not_said(
+            format!(
+                "several network devices fit: {}",
+                fitting.iter().map(|n| &***n).collect::<Vec<_>>().join(", ")
             ),
             origin,
-        }),
+        )),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::verbs::{port_state, ports};
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::node::{RDMA_NETNS, RdmaNetns};
 use crate::fact::port::NETLINK_STATE;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Why};
@@ -19,12 +19,11 @@ const RDMA_NLDEV_ATTR_PORT_STATE: u16 = 12;
 const RDMA_NLDEV_SYS_ATTR_NETNS_MODE: u16 = 66;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "nldev",
-    about: "RDMA netlink: sharing of devices between network namespaces, states of ports",
-    budget: BUDGET,
+pub const PROBE: Probe = Probe::new(
+    "nldev",
+    "RDMA netlink: sharing of devices between network namespaces, states of ports",
     run,
-};
+);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     if let Err(gap) = core_is_loaded(ask) {
@@ -57,10 +56,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn core_is_loaded(ask: &Ask<'_>) -> Result<(), Gap> {
     match ask.exists("/sys/class/infiniband") {
         Fact::Known(true, _) => Ok(()),
-        Fact::Known(false, origin) => Err(Gap {
-            why: Why::Refused(Refusal::NotAsked("ib_core is not loaded".into())),
+        Fact::Known(false, origin) => Err(Gap::new(
+            Why::Refused(Refusal::NotAsked("ib_core is not loaded".into())),
             origin,
-        }),
+        )),
         Fact::Unknown(gap) => Err(gap),
     }
 }
@@ -75,10 +74,10 @@ fn states(
         Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
     };
     let Some(index) = indexes.get(device) else {
-        return Fact::Unknown(Gap {
-            why: Why::NotUnderstood(format!("{device} is not listed").into()),
-            origin: Origin::clone(origin),
-        });
+        return Fact::Unknown(Gap::misread(
+            format!("{device} is not listed"),
+            Origin::clone(origin),
+        ));
     };
     let question = Question::netlink("rdma/port-get", [("device", u64::from(*index).into())]);
     ask.bytes(question).and_then(|bytes| port_states(&bytes))

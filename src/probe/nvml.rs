@@ -25,13 +25,9 @@ use reply::NvmlReply;
 pub(super) use reply::{is_damage, words};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "nvml",
-    about: "NVML: GPUs, NVLink, peer-to-peer",
-    // The driver may have to wake GPU after GPU.
-    budget: Duration::from_secs(10),
-    run,
-};
+// The driver may have to wake GPU after GPU.
+pub const PROBE: Probe =
+    Probe::new("nvml", "NVML: GPUs, NVLink, peer-to-peer", run).within(Duration::from_secs(10));
 
 /// More GPUs than a node has.
 const MOST: u64 = 64;
@@ -62,6 +58,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         seen,
         files,
         shown,
+        own_dev: None,
         gap: None,
         devices: Vec::new(),
         links: Vec::new(),
@@ -78,6 +75,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             }
         }
         Err(gap) => machine.gap = Some(gap),
+    }
+    let shown = machine.shown.known().map_or(0, |shown| shown.len());
+    if machine.devices.len() < shown {
+        machine.own_dev = own_dev(ask);
     }
     machine.state(facts, node);
     if let Some(gap) = &machine.gap {
@@ -199,10 +200,10 @@ impl System {
     fn gap(&self) -> Gap {
         match self {
             System::Asked(said) => said.gap(),
-            System::Not(_, origin, why) => Gap {
-                why: Why::Refused(Refusal::NotAsked(Arc::clone(why))),
-                origin: origin.clone(),
-            },
+            System::Not(_, origin, why) => Gap::new(
+                Why::Refused(Refusal::NotAsked(Arc::clone(why))),
+                origin.clone(),
+            ),
             System::Unknown(gap) => gap.clone(),
         }
     }
@@ -268,6 +269,8 @@ struct Machine {
     files: Fact<DeviceFiles>,
     /// The GPUs that the driver shows.
     shown: Fact<Arc<[Arc<str>]>>,
+    /// If /dev is the machine's own: whether no control group can keep this process from a GPU.
+    own_dev: Option<Fact<bool>>,
 }
 
 impl Machine {
@@ -409,8 +412,8 @@ impl Machine {
                 Fact::Known(true, _) => bound.push(*id),
                 Fact::Known(false, _) => {
                     let origin = Origin::derived("NVIDIA's driver is not bound to it");
-                    facts.set(*id, gpu::IN_NVML, Fact::Known(false, origin.clone()));
-                    facts.set(*id, gpu::NVLINKS, Fact::Known(0, origin.clone()));
+                    facts.know(*id, gpu::IN_NVML, false, &origin);
+                    facts.know(*id, gpu::NVLINKS, 0, &origin);
                     facts.set_members(Subject::Nvlink, *id, Membership::Known(origin.clone()));
                     let why = "NVML knows GPUs of NVIDIA's driver only";
                     leave_gpu_open(facts, *id, &not_asked(why, origin));
@@ -422,9 +425,9 @@ impl Machine {
             }
             facts.set(*id, gpu::GIVEN, self.given(facts, *id, listed));
         }
-        let count = Fact::derived(bound.len() as u64, "the GPUs bound to the driver nvidia")
-            .unless(open.clone());
-        facts.set(node, node::NVIDIA_GPUS, count);
+        let least = bound.len() as u64;
+        let count = Fact::derived(least, "the GPUs bound to the driver nvidia").unless(open);
+        facts.set_at_least(node, node::NVIDIA_GPUS, count, least);
         let lost: Vec<Id> = bound
             .into_iter()
             .filter(|id| !listed.contains(id))
@@ -436,34 +439,41 @@ impl Machine {
             return;
         }
         let origin = || Origin::Asked(Question::call("nvml_system", []));
-        // A question without an answer may have been about any of them.
-        let silent = self.devices.iter().zip(self.addresses());
-        let silent = silent
-            .filter_map(|(said, address)| match (said, address) {
-                (Err(gap), None) => Some(gap.clone()),
-                _ => None,
-            })
-            .next();
-        let errors: Vec<&NvmlReply> = self
-            .devices
-            .iter()
-            .flatten()
-            .filter(|said| said.error("nvmlDeviceGetHandleByIndex_v2").is_some())
+        const HANDLE: &str = "nvmlDeviceGetHandleByIndex_v2";
+        let nameless = self.devices.iter().zip(self.addresses());
+        let nameless: Vec<_> = nameless
+            .filter_map(|(said, address)| address.is_none().then_some(said))
             .collect();
+        // A reply that does not say which GPU it is of may be of any of them.
+        let unclear = |said: &Result<NvmlReply, Gap>| match said {
+            Err(gap) => Some(gap.clone()),
+            Ok(said) if said.error(HANDLE).is_none() => {
+                Some(Gap::missing("nvmlDeviceGetPciInfo_v3"))
+            }
+            Ok(_) => None,
+        };
         for (at, id) in lost.iter().enumerate() {
-            if let Some(gap) = &silent {
+            // Both are in the order of their addresses; as many as there are, they are the same.
+            let own = nameless
+                .get(at)
+                .filter(|_| nameless.len() == lost.len())
+                .copied();
+            let gap = match own {
+                Some(own) => unclear(own),
+                None => nameless.iter().copied().find_map(unclear),
+            };
+            if let Some(gap) = &gap {
                 leave_gpu_open(facts, *id, gap);
                 continue;
             }
             facts.set(*id, gpu::IN_NVML, Fact::Known(false, origin()));
-            // Both are in the order of their addresses; as many as there are, they are the same.
-            match errors.get(at).filter(|_| errors.len() == lost.len()) {
-                Some(said) => {
+            match own {
+                Some(Ok(said)) => {
                     device::refused(facts, *id, said);
-                    let name = said.error("nvmlDeviceGetHandleByIndex_v2");
+                    let name = said.error(HANDLE);
                     leave_gpu_open(facts, *id, &said.refused(name.unwrap_or("Unknown")));
                 }
-                None => leave_gpu_open(facts, *id, &not_asked("NVML does not list it", origin())),
+                _ => leave_gpu_open(facts, *id, &not_asked("NVML does not list it", origin())),
             }
         }
     }
@@ -480,13 +490,39 @@ impl Machine {
         if !shown.iter().any(|shown| address(shown) == name.into()) {
             return Fact::Known(false, origin);
         }
-        match &self.files {
-            Fact::Known(files, _) if files.minors.len() >= shown.len() => Fact::Known(true, origin),
+        match (&self.own_dev, &self.files) {
+            (Some(Fact::Known(true, origin)), _) => Fact::Known(true, origin.clone()),
+            (Some(_), _) => Fact::Unknown(Gap::missing("which GPUs the job was given")),
+            (None, Fact::Known(files, _)) if files.minors.len() >= shown.len() => {
+                Fact::Known(true, origin)
+            }
             // Which of them this process was not given, its number would tell, and NVML does not.
-            Fact::Known(..) => Fact::Unknown(Gap::missing("gpu.minor")),
-            Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+            (None, Fact::Known(..)) => Fact::Unknown(Gap::missing("gpu.minor")),
+            (None, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
         }
     }
+}
+
+/// A container has a /dev of its own with what it was given. On the machine's own, whose file system is the kernel's, a job's control group keeps the
+/// process from other GPUs, and NVML leaves those out: `None` if it is not the machine's own, or nobody knows.
+fn own_dev(ask: &Ask<'_>) -> Option<Fact<bool>> {
+    let mounts = ask.text("/proc/self/mountinfo");
+    let (_, dev) = mounts.known()?.lines().rev().find_map(|line| {
+        let (mount, source) = line.split_once(" - ")?;
+        (mount.split(' ').nth(4) == Some("/dev")).then_some((mount, source))
+    })?;
+    let is_free = |path: &str| {
+        matches!(path, "/" | "/init.scope")
+            || path.contains("/user-0.slice/")
+            || path.ends_with(".service")
+    };
+    let groups = ask.text_if_any("/proc/self/cgroup").or_absent("".into());
+    dev.starts_with("devtmpfs ").then(|| {
+        groups.map(|text| {
+            let mut paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+            paths.all(is_free)
+        })
+    })
 }
 
 /// Whether a GPU of the bus is NVIDIA's and bound to its driver.
@@ -500,10 +536,7 @@ fn driver_supports(facts: &Facts, id: Id) -> Fact<bool> {
 }
 
 fn not_asked(why: &str, origin: Origin) -> Gap {
-    Gap {
-        why: Why::Refused(Refusal::NotAsked(why.into())),
-        origin,
-    }
+    Gap::new(Why::Refused(Refusal::NotAsked(why.into())), origin)
 }
 
 /// What NVML did not say of a GPU is open for this reason.

@@ -6,16 +6,16 @@ mod neighbour;
 mod qdisc;
 mod way;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::routing::{self, Network, Route, Rule};
+use super::routing;
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Presence, Subject, Why,
     interface, node, obstacle,
 };
+use crate::network::Network;
 use crate::source::{Errno, Question, Refusal};
 use qdisc::{Effect, Qdisc};
 
@@ -40,20 +40,20 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     // What is asked does not depend on other probes, and names come from them.
     let first = queueing(ask, &mut found);
-    let (routes, rules) = routes_and_rules(ask);
+    let four = way::known(ask, []);
+    let six = way::known(ask, [("family", 6.into())]);
     let neighbours = ask
         .bytes(Question::netlink("route/getneigh", []))
         .and_then(|bytes| neighbour::read(&bytes));
-    match (&routes, &rules) {
-        (Fact::Known(routes, origin), Fact::Known(rules, _)) => {
-            way::state(&mut found, routes, rules, &neighbours, origin);
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => found.missing(gap),
+    match four {
+        Fact::Known(four, origin) => way::state(&mut found, four, six, &neighbours, &origin),
+        Fact::Unknown(gap) => found.missing(&gap),
     }
     if let Fact::Unknown(gap) = &neighbours {
         found.missing(gap);
     }
     way::without_arp(&mut found, &neighbours);
+    way::permanent(&mut found, &neighbours);
     // Without the list of interfaces an obstacle has no name to stand under.
     if let Err(gap) = found.facts.members(Subject::Interface, node) {
         found.missing(&gap);
@@ -226,29 +226,6 @@ fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Q
     }
 }
 
-/// The IPv4 routes and rules.
-fn routes_and_rules(ask: &Ask<'_>) -> (Fact<Vec<Route>>, Fact<Vec<Rule>>) {
-    let of = |name| {
-        ask.bytes(Question::netlink(name, []))
-            .and_then(|bytes| routing::routes(&bytes))
-    };
-    let routes = match (of("route/getroute"), of("route/getroute-exceptions")) {
-        (Fact::Known(mut all, origin), Fact::Known(others, _)) => {
-            all.extend(others);
-            Fact::Known(all, origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
-    let rules = match ask.bytes(Question::netlink("route/getrule", [])) {
-        // A kernel with one table.
-        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-            Fact::Known(routing::one_table(), gap.origin)
-        }
-        said => said.and_then(|bytes| routing::rules(&bytes)),
-    };
-    (routes, rules)
-}
-
 /// How full the kernel's tables of neighbours and of connections are.
 fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let neighbours = ask.parse(ARP_CACHE, neighbour::count);
@@ -282,14 +259,6 @@ fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 fn share(count: Fact<u64>, limit: Fact<u64>) -> Fact<Percent> {
-    match (count, limit) {
-        (Fact::Known(count, origin), Fact::Known(limit, _)) => {
-            let share = 100.0 * count as f64 / limit.max(1) as f64;
-            Fact::Known(Percent(share), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    let both = count.zip(limit);
+    both.map(|(count, limit)| Percent(100.0 * count as f64 / limit.max(1) as f64))
 }
-
-/// The addresses of an interface, by its name.
-type Addresses = HashMap<Arc<str>, Vec<(std::net::Ipv4Addr, routing::Network)>>;

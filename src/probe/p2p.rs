@@ -8,7 +8,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::cuda::pair;
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{
     Fact, Facts, Gap, Id, Origin, Percent, Seconds, Subject, Why, gpu, gpu_pair, limit, node,
 };
@@ -16,12 +16,11 @@ use crate::measure::plan::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; the questions are asked by [`crate::live::worker::measure`].
-pub const PROBE: Probe = Probe {
-    name: "p2p",
-    about: "copies between GPUs and with the host, measured on request",
-    budget: BUDGET,
+pub const PROBE: Probe = Probe::new(
+    "p2p",
+    "copies between GPUs and with the host, measured on request",
     run,
-};
+);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let results = Results::read(&ask.source);
@@ -185,10 +184,10 @@ impl<'r> CopyOutcomes<'r> {
     fn numbers(&self, way: (&'r Cell, &'r Outcome), foreign: Option<&Gap>) -> Fact<&'r Numbers> {
         let question = self.plan.question_of(way.0);
         let missing = |why: String| {
-            Fact::Unknown(Gap {
-                why: Why::Missing(why.into()),
-                origin: Origin::Asked(question.clone()),
-            })
+            Fact::Unknown(Gap::new(
+                Why::Missing(why.into()),
+                Origin::Asked(question.clone()),
+            ))
         };
         match (way.1, foreign) {
             (Outcome::Verified(_), Some(gap)) => Fact::Unknown(gap.clone()),
@@ -231,8 +230,8 @@ fn two<T, U>(a: Fact<T>, b: Fact<T>, f: impl FnOnce(T, T) -> U) -> Fact<U> {
 fn foreign(facts: &Facts, gpus: &[Id]) -> Option<Gap> {
     gpus.iter()
         .find_map(|gpu| match facts.get(*gpu, gpu::FOREIGN_PROCESSES) {
-            Fact::Known(count, origin) if count > 0 => Some(Gap {
-                why: Why::Missing(
+            Fact::Known(count, origin) if count > 0 => Some(Gap::new(
+                Why::Missing(
                     format!(
                         "a number of an idle {} ({count} processes compute on it)",
                         facts.name(*gpu)
@@ -240,7 +239,7 @@ fn foreign(facts: &Facts, gpus: &[Id]) -> Option<Gap> {
                     .into(),
                 ),
                 origin,
-            }),
+            )),
             _ => None,
         })
 }

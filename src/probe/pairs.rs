@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::suspect;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
@@ -13,12 +13,7 @@ use crate::measure::plan::pairs::{NAME, PairDirection, Plan, Results};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
-pub const PROBE: Probe = Probe {
-    name: NAME,
-    about: "pairs of nodes, measured on request",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new(NAME, "pairs of nodes, measured on request", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Plan::question();
@@ -66,27 +61,15 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         });
         let id = facts.instance(Subject::Suspect, node, &name);
         let text = |text: &str| Fact::Known(text.into(), origin.clone());
-        facts.set(
-            id,
-            suspect::PROBLEM,
-            Fact::Known(found.problem, origin.clone()),
-        );
+        facts.know(id, suspect::PROBLEM, found.problem, &origin);
         facts.set(id, suspect::NAME, text(&found.name));
         facts.set(id, suspect::WHAT, text(&found.what));
         if let Some(loss) = found.loss {
-            facts.set(
-                id,
-                suspect::LOSS,
-                Fact::Known(Percent(loss), origin.clone()),
-            );
-            facts.set(
-                id,
-                suspect::SLOWED,
-                Fact::Known(found.slowed, origin.clone()),
-            );
+            facts.know(id, suspect::LOSS, Percent(loss), &origin);
+            facts.know(id, suspect::SLOWED, found.slowed, &origin);
         }
         let own = own(results, &found.ways);
-        facts.set(id, suspect::OWN, Fact::Known(own, origin.clone()));
+        facts.know(id, suspect::OWN, own, &origin);
         // What is wrong with one way may be the reason for what else is wrong with it.
         let both = |way: &PairDirection| [*way, way.back()];
         let ways: BTreeSet<PairDirection> = found.ways.iter().flat_map(both).collect();

@@ -6,7 +6,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe, inside};
+use super::{Ask, Probe, inside};
 use crate::fact::function::{self, PciClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 use crate::source::Question;
@@ -15,12 +15,7 @@ use crate::source::Question;
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "pci",
-    about: "PCI functions that can do RDMA",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("pci", "PCI functions that can do RDMA", run);
 
 /// Drivers whose hardware always has RDMA, so that a function bound to one is expected to show a device.
 const RDMA_DRIVERS: &[&str] = &[
@@ -166,11 +161,7 @@ fn candidate(
     let device = ask.parse(inside(dir, "device"), super::whole_number);
     let virtual_function = virtual_function(physfn, &vendor, &device);
     let config = super::gpu::on_bus(ask, dir);
-    facts.set(
-        id,
-        function::CLASS,
-        Fact::Known(class, class_origin.clone()),
-    );
+    facts.know(id, function::CLASS, class, &class_origin);
     let pci_id = match (&vendor, device) {
         (Fact::Known(vendor, _), Fact::Known(device, origin)) => {
             Fact::Known(format!("{vendor:04x}:{device:04x}").into(), origin)

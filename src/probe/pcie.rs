@@ -23,13 +23,9 @@ use crate::fact::{
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "pcie",
-    about: "PCIe links, bridges and the IOMMU",
-    // A hypervisor may take a microsecond or a millisecond for each of the thousand words of a configuration space.
-    budget: Duration::from_secs(5),
-    run,
-};
+// A hypervisor may take a microsecond or a millisecond for each of the thousand words of a configuration space.
+pub const PROBE: Probe =
+    Probe::new("pcie", "PCIe links, bridges and the IOMMU", run).within(Duration::from_secs(5));
 
 /// A function at the end of a path.
 struct Endpoint {
@@ -175,12 +171,7 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
     }
     let correctable = ask.text_if_any(inside(dir, "aer_dev_correctable"));
     facts.set(id, keys.counts_errors, correctable.is_present());
-    let absent = |origin| {
-        Fact::Unknown(Gap {
-            why: Why::NotSaid("the function counts no errors".into()),
-            origin,
-        })
-    };
+    let absent = |origin| Fact::Unknown(Gap::not_said("the function counts no errors", origin));
     match correctable {
         Presence::Present(text, origin) => {
             let errors = Fact::Known(text, origin).and_then(|text| link::link_errors(&text));
@@ -233,10 +224,7 @@ fn hidden_gap(hidden: Unreadable, origin: &Origin) -> Gap {
         }
         Unreadable::Odd(how) => Why::NotSaid(how.into()),
     };
-    Gap {
-        why,
-        origin: origin.clone(),
-    }
+    Gap::new(why, origin.clone())
 }
 
 /// Reads a function's configuration space, and states what every function has.

@@ -12,12 +12,8 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Why};
 use crate::source::Refusal;
 
 /// The probe. A port that does not answer takes smpquery three tries of a second each.
-pub const PROBE: Probe = Probe {
-    name: "portinfo",
-    about: "PortInfo of InfiniBand ports (smpquery)",
-    budget: Duration::from_secs(5),
-    run,
-};
+pub const PROBE: Probe = Probe::new("portinfo", "PortInfo of InfiniBand ports (smpquery)", run)
+    .within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for port in ports(ask, facts, node) {
@@ -46,10 +42,10 @@ fn port_info(ask: &Ask<'_>, device: &str, port: u64) -> Fact<PortInfo> {
                 PortInfo::parse,
             )
         }
-        Fact::Known(false, origin) => Fact::Unknown(Gap {
-            why: Why::Refused(Refusal::NotAsked("ib_umad is not loaded".into())),
+        Fact::Known(false, origin) => Fact::Unknown(Gap::new(
+            Why::Refused(Refusal::NotAsked("ib_umad is not loaded".into())),
             origin,
-        }),
+        )),
         Fact::Unknown(gap) => Fact::Unknown(gap),
     }
 }

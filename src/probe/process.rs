@@ -18,13 +18,9 @@ use crate::small_sort;
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "process",
-    about: "processes that hog the machine",
-    // One question reads thousands of processes.
-    budget: Duration::from_secs(10),
-    run,
-};
+// One question reads thousands of processes.
+pub const PROBE: Probe =
+    Probe::new("process", "processes that hog the machine", run).within(Duration::from_secs(10));
 
 /// Beginnings of the names of drivers' threads and tools, and of the functions in which a process waits for them.
 const DRIVERS: [&str; 14] = [
@@ -101,17 +97,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let name = format!("{} ({})", one.name, one.pid);
         let id = facts.instance(Subject::Process, node, &name);
         let known = |value: &Arc<str>| Fact::Known(Arc::clone(value), origin.clone());
-        facts.set(id, fact::PID, Fact::Known(one.pid, origin.clone()));
+        facts.know(id, fact::PID, one.pid, &origin);
         facts.set(id, fact::COMMAND, known(&one.name));
-        facts.set(
-            id,
-            fact::OF_DRIVER,
-            Fact::Known(one.of_driver(), origin.clone()),
-        );
+        facts.know(id, fact::OF_DRIVER, one.of_driver(), &origin);
         facts.set(id, fact::WAITS_IN, known(&one.waits_in));
         facts.set(id, fact::STUCK, stuck(one, again.as_ref(), &origin));
         if let Ok((_, window)) = &again {
-            facts.set(id, fact::STUCK_FOR, Fact::Known(*window, origin.clone()));
+            facts.know(id, fact::STUCK_FOR, *window, &origin);
         }
     }
     let allowed = match &second {

@@ -21,12 +21,8 @@ use crate::source::{Errno, Micros, Question, Refusal};
 use dcb::{Dcb, EIGHT};
 
 /// The probe. An adapter's statistics take its firmware some milliseconds.
-pub const PROBE: Probe = Probe {
-    name: "qos",
-    about: "PFC, ECN, DSCP and traffic classes of RoCE",
-    budget: Duration::from_secs(5),
-    run,
-};
+pub const PROBE: Probe = Probe::new("qos", "PFC, ECN, DSCP and traffic classes of RoCE", run)
+    .within(Duration::from_secs(5));
 
 const CONFIGFS: &str = "/sys/kernel/config/rdma_cm";
 /// Devices below each other (VLAN on bond on ports), beyond which nothing is followed.
@@ -93,10 +89,9 @@ fn forced_class(ask: &Ask<'_>, facts: &mut Facts, port: &PortEntry) {
 fn rdma_cm(ask: &Ask<'_>) -> Presence<Arc<[Arc<str>]>> {
     let (parent, _) = CONFIGFS.rsplit_once('/').unwrap_or_default();
     match ask.names_if_any(parent) {
-        Presence::Present(names, origin) if names.is_empty() => Presence::Unknown(Gap {
-            why: Why::NotUnderstood("configfs is not mounted".into()),
-            origin,
-        }),
+        Presence::Present(names, origin) if names.is_empty() => {
+            Presence::Unknown(Gap::misread("configfs is not mounted", origin))
+        }
         Presence::Unknown(gap) => Presence::Unknown(gap),
         _ => ask.names_if_any(CONFIGFS),
     }
@@ -108,15 +103,6 @@ fn connection_manager(
     port: &PortEntry,
     configured: &Presence<Arc<[Arc<str>]>>,
 ) {
-    let none = |facts: &mut Facts, origin: &Origin| {
-        let origin = || origin.clone();
-        facts.set(
-            port.id,
-            port::CMA_MODE,
-            Fact::Known(CmaMode::Default, origin()),
-        );
-        facts.set(port.id, port::CMA_TOS_SET, Fact::Known(false, origin()));
-    };
     match configured {
         Presence::Present(names, _) if names.contains(&port.device) => {
             let dir = format!("{CONFIGFS}/{}/ports/{}", port.device, port.number);
@@ -126,7 +112,10 @@ fn connection_manager(
             facts.set(port.id, port::CMA_TOS_SET, tos.clone().map(|tos| tos != 0));
             facts.set(port.id, port::CMA_TOS, tos);
         }
-        Presence::Present(_, origin) | Presence::Absent(origin) => none(facts, origin),
+        Presence::Present(_, origin) | Presence::Absent(origin) => {
+            facts.know(port.id, port::CMA_MODE, CmaMode::Default, origin);
+            facts.know(port.id, port::CMA_TOS_SET, false, origin);
+        }
         Presence::Unknown(gap) => {
             facts.set(port.id, port::CMA_MODE, Fact::Unknown(gap.clone()));
             facts.set(port.id, port::CMA_TOS_SET, Fact::Unknown(gap.clone()));
@@ -185,10 +174,10 @@ fn combined<T: PartialEq + Clone>(
         Some((first, rest)) if rest.iter().all(|other| other.known() == first.known()) => {
             first.clone()
         }
-        _ => Fact::Unknown(Gap {
-            why: Why::NotUnderstood(format!("the devices below {name} differ").into()),
-            origin: Origin::derived(format!("the devices below {name}")),
-        }),
+        _ => Fact::Unknown(Gap::misread(
+            format!("the devices below {name} differ"),
+            Origin::derived(format!("the devices below {name}")),
+        )),
     }
 }
 
@@ -221,62 +210,47 @@ fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool
             return;
         }
     };
-    let known = |value: Arc<[Arc<str>]>| Fact::Known(value, origin.clone());
-    let silent = |what: &str| Gap {
-        why: Why::NotUnderstood(format!("the driver does not say {what}").into()),
-        origin: origin.clone(),
-    };
-    facts.set(id, netdev::DCB, Fact::Known(dcb.is_some(), origin.clone()));
+    facts.know(id, netdev::DCB, dcb.is_some(), origin);
     let Some(dcb) = dcb else {
         // What a driver cannot do, it does not do.
-        facts.set(id, netdev::PFC, known(Arc::new([])));
-        let announces = Fact::Known(false, origin.clone());
-        facts.set(id, netdev::SWITCH_ANNOUNCES, announces);
+        facts.know(id, netdev::PFC, Arc::new([]), origin);
+        facts.know(id, netdev::SWITCH_ANNOUNCES, false, origin);
         return;
     };
-    let pfc = match &dcb.pfc {
-        Some(pfc) => known(words(pfc)),
-        None => Fact::Unknown(silent("which priorities have PFC")),
-    };
+    let pfc = dcb.pfc.as_ref().map(|pfc| words(pfc));
+    let pfc = said(pfc, "which priorities have PFC", origin);
     facts.set(id, netdev::PFC, pfc);
-    let announces = Fact::Known(dcb.peer_pfc.is_some(), origin.clone());
-    facts.set(id, netdev::SWITCH_ANNOUNCES, announces);
-    if let Some(peer) = &dcb.peer_pfc {
-        facts.set(id, netdev::SWITCH_PFC, known(words(peer)));
+    let peer = dcb.peer_pfc.as_ref();
+    facts.know(id, netdev::SWITCH_ANNOUNCES, peer.is_some(), origin);
+    if let Some(peer) = peer {
+        facts.know(id, netdev::SWITCH_PFC, words(peer), origin);
     }
-    let trust = match dcb.trusts_dscp(mlx5) {
-        Some(true) => Fact::Known(Trust::Dscp, origin.clone()),
-        Some(false) => Fact::Known(Trust::Pcp, origin.clone()),
-        None => Fact::Unknown(silent("what it trusts")),
-    };
+    let trust = |dscp| if dscp { Trust::Dscp } else { Trust::Pcp };
+    let trust = said(dcb.trusts_dscp(mlx5).map(trust), "what it trusts", origin);
     facts.set(id, netdev::TRUST, trust);
-    facts.set(
-        id,
-        netdev::DSCP_PRIORITIES,
-        known(dscp_map(&dcb.dscp, mlx5)),
-    );
-    let scheduling = match &dcb.ets {
-        Some(ets) => known(scheduling(ets)),
-        None => Fact::Unknown(silent("how classes are scheduled")),
-    };
+    let priorities = dscp_map(&dcb.dscp, mlx5);
+    facts.know(id, netdev::DSCP_PRIORITIES, priorities, origin);
+    let scheduling = dcb.ets.as_ref().map(scheduling);
+    let scheduling = said(scheduling, "how classes are scheduled", origin);
     facts.set(id, netdev::SCHEDULING, scheduling);
-    let (buffers, sizes) = match &dcb.buffers {
-        Some(buffers) => (
-            known(words(&buffers.of_priority)),
-            known(words(&buffers.size)),
-        ),
-        None => {
-            let gap = silent("its buffers");
-            (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
-        }
-    };
-    facts.set(id, netdev::BUFFERS, buffers);
+    let buffers = said(dcb.buffers.as_ref(), "its buffers", origin);
+    let of_priority = buffers.clone().map(|buffers| words(&buffers.of_priority));
+    facts.set(id, netdev::BUFFERS, of_priority);
+    let sizes = buffers.map(|buffers| words(&buffers.size));
     facts.set(id, netdev::BUFFER_SIZES, sizes);
-    let host = match dcb.host {
-        Some(host) => Fact::Known(host, origin.clone()),
-        None => Fact::Unknown(silent("who negotiates")),
-    };
+    let host = said(dcb.host, "who negotiates", origin);
     facts.set(id, netdev::DCBX_HOST, host);
+}
+
+/// What the driver said, or that it does not say this.
+fn said<T>(value: Option<T>, what: &str, origin: &Origin) -> Fact<T> {
+    match value {
+        Some(value) => Fact::Known(value, origin.clone()),
+        None => {
+            let why = format!("the driver does not say {what}");
+            Fact::Unknown(Gap::misread(why, origin.clone()))
+        }
+    }
 }
 
 fn words<T: ToString>(items: &[T]) -> Arc<[Arc<str>]> {

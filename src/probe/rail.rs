@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
-use super::routing::{self, Network, Route, Rule};
+use super::routing::{self, Route, Rule};
 use super::{Ask, BUDGET, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
-use crate::source::{Errno, Question, Refusal};
+use crate::network::Network;
 
 /// The probe.
 pub const PROBE: Probe = Probe {
@@ -77,15 +77,8 @@ fn rail_of(texts: &mut Texts<'_, '_>, port: &PortEntry) -> Result<Option<Arc<str
 
 /// The networks of each rail, and by which rail the kernel answers a peer in them.
 fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<str>>) {
-    let routes = ask
-        .bytes(Question::netlink("route/getroute", []))
-        .and_then(|bytes| routing::routes(&bytes));
-    let rules = match ask.bytes(Question::netlink("route/getrule", [])) {
-        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-            Fact::Known(routing::one_table(), gap.origin)
-        }
-        said => said.and_then(|bytes| routing::rules(&bytes)),
-    };
+    let routes = routing::routes_asked(ask, []);
+    let rules = routing::rules_asked(ask, []);
     let mut indexes: BTreeMap<u32, Arc<str>> = BTreeMap::new();
     let mut of: Vec<(Id, Fact<u32>)> = Vec::new();
     for name in rails {
@@ -153,8 +146,8 @@ fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<s
 }
 
 /// The networks that an interface is connected to, each with the address that it has there.
-fn networks(routes: &[Route], index: u32) -> Vec<(Network, Option<std::net::Ipv4Addr>)> {
-    let mut own: Vec<(Network, Option<std::net::Ipv4Addr>)> = Vec::new();
+fn networks(routes: &[Route], index: u32) -> Vec<(Network, Option<std::net::IpAddr>)> {
+    let mut own: Vec<(Network, Option<std::net::IpAddr>)> = Vec::new();
     for route in routes {
         let connected = !route.gateway && route.interfaces == [index] && route.to.length > 0;
         if connected && !route.to.is_link_local() {
@@ -174,7 +167,7 @@ fn networks(routes: &[Route], index: u32) -> Vec<(Network, Option<std::net::Ipv4
 fn answers(
     rules: &[Rule],
     routes: &[Route],
-    own: &[(Network, Option<std::net::Ipv4Addr>)],
+    own: &[(Network, Option<std::net::IpAddr>)],
     index: u32,
 ) -> Result<Option<Option<u32>>, String> {
     for (net, source) in own {
@@ -211,9 +204,8 @@ impl Arp {
             (Fact::Known(all, origin), Fact::Known(own, _)) if *all > own => {
                 Fact::Known(*all, origin.clone())
             }
-            (Fact::Known(..), own @ Fact::Known(..)) => own,
+            (Fact::Known(..), own) => own,
             (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
-            (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
         };
         let rp_filter = larger(&all.rp_filter, self.rp_filter);
         facts.set(id, netdev::RP_FILTER, rp_filter);

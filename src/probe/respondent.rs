@@ -50,8 +50,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
         Ok(Answer::Value(value)) => nvml::says(value, "NoPermission"),
         Ok(_) => false,
     });
-    let withheld = Fact::Known(withheld.count() as u64, origin.clone());
-    facts.set(of, node::WITHHELD, withheld);
+    facts.know(of, node::WITHHELD, withheld.count() as u64, &origin);
     let refused: Vec<_> = recording
         .replies()
         .filter_map(|(question, reply)| Some((question, reply, failure(question, reply)?)))
@@ -359,7 +358,7 @@ impl RespondentIndex {
     fn called(&self, call: &Call) -> Vec<RespondentName> {
         let name = &*call.name;
         let library = |name: &str| (RespondentKind::Library, Arc::from(name));
-        if name.starts_with("ibv_") {
+        if name.starts_with("ibv_") || name == "rehearse_port" {
             let device = call
                 .text("device")
                 .map(|name| (RespondentKind::Device, name.into()));

@@ -4,17 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, BUDGET, Probe, host, whole_number};
+use super::{Ask, Probe, host, whole_number};
 use crate::fact::{Bytes, Fact, Facts, Id, Percent, Presence, Why, node};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "room",
-    about: "what the machine has left for a job",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("room", "what the machine has left for a job", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let maps = ask.parse("/proc/sys/vm/max_map_count", whole_number);
@@ -23,11 +18,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let space = limits.and_then(|text| host::soft_limit(&text, "Max address space"));
     facts.set(node, node::ADDRESS_SPACE, space.map(Bytes));
     facts.set(node, node::PORTS_FREE, ports(ask));
-    facts.set(
-        node,
-        node::FILES_LEFT,
-        ask.parse("/proc/sys/fs/file-nr", files_left),
-    );
+    let left = match ask.parse("/proc/sys/fs/file-nr", files_left) {
+        // Where none is left, this file cannot be opened either.
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::ENFILE)) => {
+            Fact::Known(0, gap.origin)
+        }
+        left => left,
+    };
+    facts.set(node, node::FILES_LEFT, left);
     let memory = ask.parse("/proc/meminfo", available);
     facts.set(node, node::MEMORY_AVAILABLE, memory);
     // A directory may be on a file system that hangs, which is then the end of the probe: it comes last.
@@ -51,13 +49,10 @@ fn ports(ask: &Ask<'_>) -> Fact<u64> {
             _ => Err("it is no range of ports".to_owned()),
         }
     });
-    match (range, reserved) {
-        (Fact::Known((first, last), origin), Fact::Known(reserved, _)) => {
-            let taken = reserved.iter().filter(|port| (first..=last).contains(port));
-            Fact::Known(last - first + 1 - taken.count() as u64, origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    range.zip(reserved).map(|((first, last), reserved)| {
+        let taken = reserved.iter().filter(|port| (first..=last).contains(port));
+        last - first + 1 - taken.count() as u64
+    })
 }
 
 /// `1024\t0\t9223372036854775807`: open files, 0, and the most.
@@ -83,13 +78,18 @@ fn available(text: &str) -> Result<Percent, String> {
     }
 }
 
-/// The directory for temporary files, and whether one can be made there.
-fn temporary(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let named = ask.value(Question::env(&["TMPDIR"])).map(|all| {
+/// The directory for temporary files.
+pub(super) fn directory(ask: &Ask<'_>) -> Fact<Arc<str>> {
+    ask.value(Question::env(&["TMPDIR"])).map(|all| {
         let path = all.get("TMPDIR").and_then(Value::as_str);
         let path = path.filter(|path| path.starts_with('/'));
         Arc::<str>::from(path.unwrap_or("/tmp"))
-    });
+    })
+}
+
+/// The directory for temporary files, and whether one can be made there.
+fn temporary(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let named = directory(ask);
     let path = match &named {
         Fact::Known(path, _) => Arc::clone(path),
         Fact::Unknown(gap) => {
@@ -185,6 +185,16 @@ mod tests {
             "MemTotal:       65842796 kB\nMemFree:         1000 kB\nMemAvailable:    3292139 kB\n";
         assert_eq!(available(text), Ok(Percent(5.0)));
         assert!(available("MemTotal:       65842796 kB\n").is_err());
+    }
+
+    #[test]
+    fn a_file_that_tells_how_many_are_left_and_finds_none() {
+        let full = r#"{"q":{"read":"/proc/sys/fs/file-nr"},"errno":"ENFILE"}"#;
+        let (facts, node) = run(&PROBE, &[full]);
+        assert_eq!(facts.known(node, node::FILES_LEFT), Some(0));
+        let damaged = r#"{"q":{"read":"/proc/sys/fs/file-nr"},"errno":"EIO"}"#;
+        let (facts, node) = run(&PROBE, &[damaged]);
+        assert_eq!(facts.known(node, node::FILES_LEFT), None);
     }
 
     #[test]

@@ -1,69 +1,38 @@
 //! Which way the kernel sends: its rules and routes, read as `ip rule` and `ip route show table all` have them.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::Ask;
+use crate::fact::{Fact, Why};
+use crate::network::Network;
 use crate::small_sort;
 use crate::source::netlink::{Attributes, messages, u16_at, u32_at};
+use crate::source::question::Argument;
+use crate::source::{Errno, Question, Refusal};
 
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;
+const AF_INET6: u8 = 10;
 const FIB_RULE_INVERT: u32 = 2;
 /// Jumps between rules that are followed: they only lead forward.
 const JUMPS: usize = 1024;
 
-/// An IPv4 network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Network {
-    /// Its address, with clear bits below the mask.
-    pub(super) address: u32,
-    /// The length of its prefix.
-    pub(super) length: u8,
-}
-
-impl Network {
-    fn new(address: Option<&[u8]>, length: u8) -> Result<Self, String> {
-        let octets = match address {
-            None => [0; 4],
-            Some(bytes) => <[u8; 4]>::try_from(bytes)
-                .map_err(|_| format!("an address of {} bytes", bytes.len()))?,
-        };
-        if length > 32 {
-            return Err(format!("a prefix of {length} bits"));
+/// The network of an attribute; without one it is all of the family.
+fn network(address: Option<&[u8]>, length: u8, family: u8) -> Result<Network, String> {
+    let address = match address {
+        None if family == AF_INET6 => Ipv6Addr::UNSPECIFIED.into(),
+        None => Ipv4Addr::UNSPECIFIED.into(),
+        Some(octets) => {
+            ip(octets).ok_or_else(|| format!("an address of {} bytes", octets.len()))?
         }
-        let address = u32::from_be_bytes(octets) & mask(length);
-        Ok(Network { address, length })
-    }
-
-    /// The network of an address with a prefix of this length.
-    pub(super) fn of(address: Ipv4Addr, length: u8) -> Option<Self> {
-        Network::new(Some(&address.octets()), length).ok()
-    }
-
-    /// Whether all of another network is inside.
-    pub(super) fn contains(self, other: Network) -> bool {
-        self.length <= other.length && other.address & mask(self.length) == self.address
-    }
-
-    fn has(self, address: Ipv4Addr) -> bool {
-        u32::from(address) & mask(self.length) == self.address
-    }
-
-    /// Addresses that a host assigns itself if no DHCP server does (RFC 3927).
-    pub(super) fn is_link_local(self) -> bool {
-        self.length >= 16 && self.address >> 16 == 0xa9fe
-    }
+    };
+    Network::of(address, length).ok_or_else(|| format!("a prefix of {length} bits"))
 }
 
-impl std::fmt::Display for Network {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", Ipv4Addr::from(self.address), self.length)
-    }
-}
-
-fn mask(length: u8) -> u32 {
-    u32::MAX
-        .checked_shl(32 - u32::from(length.min(32)))
-        .unwrap_or(0)
+fn ip(octets: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
+        .ok()
 }
 
 /// How routes and rules refuse a packet (`RTN_*` and `FR_ACT_*` have the same numbers).
@@ -92,14 +61,37 @@ pub(super) struct Route {
     pub(super) metric: u32,
     /// Whether it leads over a gateway.
     pub(super) gateway: bool,
-    /// The address of its gateway, if it has one of IPv4.
-    pub(super) gateway_address: Option<Ipv4Addr>,
+    /// The address of its gateway, if it has one of its own family.
+    pub(super) gateway_address: Option<IpAddr>,
     /// The MTU that it sets (`RTAX_MTU`).
     pub(super) mtu: Option<u32>,
     /// The address that packets get which have none.
-    pub(super) source: Option<Ipv4Addr>,
+    pub(super) source: Option<IpAddr>,
     /// The indexes of the interfaces that it leads out of.
     pub(super) interfaces: Vec<u32>,
+}
+
+/// The routes of IPv4, or of the family that is asked for.
+pub(super) fn routes_asked<const N: usize>(
+    ask: &Ask<'_>,
+    family: [(&str, Argument); N],
+) -> Fact<Vec<Route>> {
+    let said = ask.bytes(Question::netlink("route/getroute", family));
+    said.and_then(|bytes| routes(&bytes))
+}
+
+/// The rules of IPv4, or of the family that is asked for.
+pub(super) fn rules_asked<const N: usize>(
+    ask: &Ask<'_>,
+    family: [(&str, Argument); N],
+) -> Fact<Vec<Rule>> {
+    match ask.bytes(Question::netlink("route/getrule", family)) {
+        // A kernel with one table.
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
+            Fact::Known(one_table(N > 0), gap.origin)
+        }
+        said => said.and_then(|bytes| rules(&bytes)),
+    }
 }
 
 /// The routes of a reply to `route/getroute`.
@@ -110,12 +102,10 @@ pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
         if message.kind != RTM_NEWROUTE {
             return Err(format!("a message of type {}", message.kind));
         }
-        let [_, length, _, _, table, _, _, r#type, ..] = *message.fixed;
+        let [family, length, _, _, table, _, _, r#type, ..] = *message.fixed;
         let attributes = message.attributes;
-        let address = |number| -> Result<Option<Ipv4Addr>, String> {
-            let octets = attributes.find(number)?;
-            let octets = octets.and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-            Ok(octets.map(Ipv4Addr::from))
+        let address = |number| -> Result<Option<IpAddr>, String> {
+            Ok(attributes.find(number)?.and_then(ip))
         };
         let mut interfaces: Vec<u32> = attributes.number(4)?.into_iter().collect();
         let mut gateway = attributes.find(5)?.is_some() || attributes.find(18)?.is_some();
@@ -134,7 +124,7 @@ pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
         }
         all.push(Route {
             refuses: refusing(r#type),
-            to: Network::new(attributes.find(1)?, length)?,
+            to: network(attributes.find(1)?, length, family)?,
             table: attributes.number(15)?.unwrap_or(u32::from(table)),
             metric: attributes.number(6)?.unwrap_or(0),
             gateway,
@@ -185,7 +175,7 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
         if message.kind != RTM_NEWRULE {
             return Err(format!("a message of type {}", message.kind));
         }
-        let [_, to, from, service, table, _, _, action, flags @ ..] = *message.fixed;
+        let [family, to, from, service, table, _, _, action, flags @ ..] = *message.fixed;
         let attributes = message.attributes;
         let has = |number| attributes.find(number).map(|found| found.is_some());
         let incoming = match attributes.find(3)? {
@@ -205,8 +195,8 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
         let suppressed = attributes.number(14)?.filter(|length| *length != u32::MAX);
         all.push(Rule {
             priority: attributes.number(6)?.unwrap_or(0),
-            from: Network::new(attributes.find(2)?, from)?,
-            to: Network::new(attributes.find(1)?, to)?,
+            from: network(attributes.find(2)?, from, family)?,
+            to: network(attributes.find(1)?, to, family)?,
             inverted: u32::from_le_bytes(flags) & FIB_RULE_INVERT != 0,
             special,
             protocol,
@@ -224,10 +214,13 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
 }
 
 /// The one rule of a kernel that has one table (`CONFIG_IP_MULTIPLE_TABLES` unset).
-pub(super) fn one_table() -> Vec<Rule> {
-    let all = Network {
-        address: 0,
-        length: 0,
+fn one_table(six: bool) -> Vec<Rule> {
+    let any = match six {
+        true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        false => Ipv4Addr::UNSPECIFIED.into(),
+    };
+    let Some(all) = Network::of(any, 0) else {
+        return Vec::new();
     };
     vec![Rule {
         priority: 0,
@@ -283,7 +276,7 @@ pub(super) enum Decision<'a> {
 pub(super) fn way(
     rules: &[Rule],
     routes: &[Route],
-    from: Option<Ipv4Addr>,
+    from: Option<IpAddr>,
     to: Network,
 ) -> Result<Vec<u32>, String> {
     Ok(match decide(rules, routes, from, to)? {
@@ -296,7 +289,7 @@ pub(super) fn way(
 pub(super) fn refuses_protocol(
     rules: &[Rule],
     protocol: u8,
-    from: Ipv4Addr,
+    from: IpAddr,
     to: Network,
 ) -> Option<&Rule> {
     rules.iter().find(|rule| {
@@ -312,7 +305,7 @@ pub(super) fn refuses_protocol(
 pub(super) fn decide<'a>(
     rules: &'a [Rule],
     routes: &'a [Route],
-    from: Option<Ipv4Addr>,
+    from: Option<IpAddr>,
     to: Network,
 ) -> Result<Decision<'a>, String> {
     let mut at = 0;
@@ -321,6 +314,10 @@ pub(super) fn decide<'a>(
             break;
         };
         at += 1;
+        // Each family has rules of its own.
+        if rule.to.six != to.six {
+            continue;
+        }
         if rule.l3mdev {
             return Err("a rule leads to the tables of virtual routers".to_owned());
         }
@@ -421,9 +418,7 @@ mod tests {
     }
 
     fn net(text: &str) -> Network {
-        let (address, length) = text.split_once('/').unwrap();
-        let address: Ipv4Addr = address.parse().unwrap();
-        Network::new(Some(&address.octets()), length.parse().unwrap()).unwrap()
+        Network::read(text).unwrap()
     }
 
     /// Two rails in one network; the first one's route is first.
@@ -472,10 +467,41 @@ mod tests {
     }
 
     #[test]
+    fn each_family_has_routes_and_rules_of_its_own() {
+        let net6 = |second: u8, table: u8, r#type: u8| {
+            let mut to = [0; 16];
+            to[..4].copy_from_slice(&[0xfd, 0, 0, second]);
+            let mut body = vec![10, 64, 0, 0, table, 2, 0, r#type, 0, 0, 0, 0];
+            body.extend(attribute(1, &to));
+            body.extend(attribute(4, &5u32.to_le_bytes()));
+            message(24, &body)
+        };
+        let mut refusing = vec![10, 32, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0];
+        let mut to = [0; 16];
+        to[..4].copy_from_slice(&[0xfd, 0, 0, 2]);
+        refusing.extend(attribute(1, &to));
+        let mut main = vec![10, 0, 0, 0, 254, 0, 0, 1, 0, 0, 0, 0];
+        main.extend(attribute(6, &32766u32.to_le_bytes()));
+        let six = [message(32, &refusing), message(32, &main)].concat();
+        let rules = rules(&[six, usual()].concat()).unwrap();
+        let six = [net6(1, 254, 1), net6(2, 254, 1), net6(3, 254, 6)].concat();
+        let routes = [rails(), routes(&six).unwrap()].concat();
+        let way = |to| way(&rules, &routes, None, net(to));
+        assert_eq!(way("fd00:1::/64"), Ok(vec![5]));
+        assert_eq!(way("fd00:2::/64"), Ok(vec![]));
+        assert_eq!(way("fd00:9::/64"), Ok(vec![]));
+        assert_eq!(way("10.0.0.0/24"), Ok(vec![3]));
+        let refused = decide(&rules, &routes, None, net("fd00:3::/64"));
+        assert!(
+            matches!(refused, Ok(Decision::Route(route)) if route.refuses == Some("blackhole"))
+        );
+    }
+
+    #[test]
     fn a_kernel_with_one_table() {
         let to = net("10.0.0.0/24");
         let from = Some([10, 0, 0, 6].into());
-        assert_eq!(way(&one_table(), &rails(), from, to), Ok(vec![3]));
+        assert_eq!(way(&one_table(false), &rails(), from, to), Ok(vec![3]));
     }
 
     #[test]
@@ -563,14 +589,6 @@ mod tests {
         assert!(routes(&route([1; 4], 33, 254, 3, &[])).is_err());
         assert!(routes(&usual()).is_err() && rules(&bytes).is_err());
         assert_eq!(routes(&[]), Ok(vec![]));
-    }
-
-    #[test]
-    fn networks() {
-        assert!(net("10.0.0.0/16").contains(net("10.0.1.0/24")));
-        assert!(!net("10.0.1.0/24").contains(net("10.0.0.0/16")));
-        assert!(net("0.0.0.0/0").contains(net("10.0.1.0/24")));
-        assert!(net("169.254.7.0/24").is_link_local() && !net("10.0.0.0/8").is_link_local());
     }
 
     proptest::proptest! {

@@ -19,13 +19,9 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node, 
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "service",
-    about: "services of the system",
-    // systemd does not answer while it reads its units again.
-    budget: Duration::from_secs(6),
-    run,
-};
+// systemd does not answer while it reads its units again.
+pub const PROBE: Probe =
+    Probe::new("service", "services of the system", run).within(Duration::from_secs(6));
 
 /// A service, the units that make it up, and the name of its process as the kernel has it: cut to 15 bytes.
 struct Service {
@@ -183,10 +179,9 @@ impl Systemd {
                 Fact::Known(own.cloned().collect(), origin.clone())
             }
             Systemd::Files(Fact::Known(true, _)) => by_files(ask, service),
-            Systemd::Files(Fact::Known(false, origin)) => Fact::Unknown(Gap {
-                why: Why::NotSaid("systemd does not run here".into()),
-                origin: origin.clone(),
-            }),
+            Systemd::Files(Fact::Known(false, origin)) => {
+                Fact::Unknown(Gap::not_said("systemd does not run here", origin.clone()))
+            }
             Systemd::Files(Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
         }
     }
@@ -200,10 +195,10 @@ fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
         match ask.answers(link) {
             Fact::Known(true, origin) => return Fact::Known(vec![Unit::active(unit)], origin),
             Fact::Known(false, origin) => {
-                missing.get_or_insert(Gap {
-                    why: Why::NotSaid("systemd keeps no link for an active unit".into()),
+                missing.get_or_insert(Gap::not_said(
+                    "systemd keeps no link for an active unit",
                     origin,
-                });
+                ));
             }
             Fact::Unknown(gap) => missing = Some(gap),
         }
@@ -222,10 +217,9 @@ fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
     ));
     match ask.answers(link) {
         // It may be wanted by another target.
-        Fact::Known(false, origin) => Fact::Unknown(Gap {
-            why: Why::NotSaid("the usual target does not start it".into()),
-            origin,
-        }),
+        Fact::Known(false, origin) => {
+            Fact::Unknown(Gap::not_said("the usual target does not start it", origin))
+        }
         fact => fact,
     }
 }
@@ -284,10 +278,10 @@ fn active(
         (Fact::Unknown(_), Some(Fact::Known((_, true), origin))) if service.process.is_some() => {
             Fact::Known(false, origin.clone())
         }
-        (_, Some(Fact::Known((_, false), origin))) => Fact::Unknown(Gap {
-            why: Why::NotSaid("not all processes can be seen".into()),
-            origin: origin.clone(),
-        }),
+        (_, Some(Fact::Known((_, false), origin))) => Fact::Unknown(Gap::not_said(
+            "not all processes can be seen",
+            origin.clone(),
+        )),
         (_, Some(Fact::Unknown(gap))) | (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
     }
 }

@@ -11,17 +11,12 @@ mod tests;
 use std::sync::Arc;
 
 use self::parse::Mount;
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::mount;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "storage",
-    about: "mounts that can use RDMA",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("storage", "mounts that can use RDMA", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut open: Option<Gap> = None;
@@ -29,11 +24,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Known(mounts, origin) => {
             for mount in &mounts {
                 let id = facts.instance(Subject::Mount, node, &mount.point);
-                facts.set(
-                    id,
-                    mount::KIND,
-                    Fact::Known(mount.kind.into(), origin.clone()),
-                );
+                facts.know(id, mount::KIND, mount.kind.into(), &origin);
                 if matches!(mount.kind, "nfs" | "cifs") {
                     let transport = Fact::Known((), origin.clone());
                     let transport = transport.and_then(|()| parse::transport(mount));
@@ -111,7 +102,7 @@ fn lustre(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: 
         let up = interfaces.clone().map(|all| all.iter().any(|(_, up)| *up));
         facts.set(id, mount::LNET_RDMA, up);
         let wanted = parse::has_o2ib(&mount.source);
-        facts.set(id, mount::RDMA_WANTED, Fact::Known(wanted, origin.clone()));
+        facts.know(id, mount::RDMA_WANTED, wanted, origin);
         let name = mount.source.rsplit(":/").next().unwrap_or("");
         let name = name.split('/').next().unwrap_or("");
         let mine = connections

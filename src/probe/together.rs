@@ -4,18 +4,17 @@
 
 use serde::Deserialize;
 
-use super::{Ask, BUDGET, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Why, node};
+use super::{Ask, Probe};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, node};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Question};
 
 /// The probe. It runs over recordings only; rank 0 adds the lines that it reads.
-pub const PROBE: Probe = Probe {
-    name: "together",
-    about: "how far the clock is from those of nodes gathered in the same run",
-    budget: BUDGET,
+pub const PROBE: Probe = Probe::new(
+    "together",
+    "how far the clock is from those of nodes gathered in the same run",
     run,
-};
+);
 
 /// The reply: how far the clock is ahead, and in which run that was measured.
 #[derive(serde::Serialize, Deserialize)]
@@ -46,14 +45,9 @@ pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let origin = Origin::Asked(question());
     let measured = match ask.source.ask(&question()).said {
-        Ok(Answer::Value(value)) => MeasuredOffset::deserialize(&*value).map_err(|error| Gap {
-            why: Why::NotUnderstood(error.to_string().into()),
-            origin: origin.clone(),
-        }),
-        Ok(_) => Err(Gap {
-            why: Why::NotUnderstood("it is not a value".into()),
-            origin: origin.clone(),
-        }),
+        Ok(Answer::Value(value)) => MeasuredOffset::deserialize(&*value)
+            .map_err(|error| Gap::misread(error.to_string(), origin.clone())),
+        Ok(_) => Err(Gap::misread("it is not a value", origin.clone())),
         Err(refusal) => Err(Gap::refused(&question(), refusal)),
     };
     let seconds = |nanoseconds: f64| Seconds(nanoseconds / 1e9);

@@ -10,17 +10,12 @@ mod xml;
 use std::sync::Arc;
 
 use self::parse::Set;
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Id, known, node};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "topology",
-    about: "where this process may run",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("topology", "where this process may run", run);
 
 const NODES: &str = "/sys/devices/system/node";
 /// In which launchers (torchrun, Open MPI, MPICH, Slurm) say how many tasks they started on this node.

@@ -78,9 +78,9 @@ fn offline(ask: &Ask<'_>, online: Fact<Arc<str>>) -> Fact<u64> {
     let present = ask.parse(format!("{CPU}/present"), cpu_list::numbers);
     let online = online.and_then(|text| cpu_list::numbers(&text));
     let smt = ask.text_if_any(format!("{CPU}/smt/control"));
-    let (present, online, origin) = match (present, online) {
-        (Fact::Known(present, _), Fact::Known(online, origin)) => (present, online, origin),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
+    let (online, present, origin) = match online.zip(present) {
+        Fact::Known((online, present), origin) => (online, present, origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
     };
     let missing = present.iter().filter(|cpu| !online.contains(cpu)).count() as u64;
     let online = online.len() as u64;
@@ -100,14 +100,11 @@ fn without_memory(ask: &Ask<'_>) -> Fact<Arc<str>> {
     const NODES: &str = "/sys/devices/system/node";
     let with_cpu = ask.parse(format!("{NODES}/has_cpu"), cpu_list::numbers);
     let with_memory = ask.parse(format!("{NODES}/has_memory"), cpu_list::numbers);
-    match (with_cpu, with_memory) {
-        (Fact::Known(cpu, _), Fact::Known(memory, origin)) => {
-            let without = cpu.iter().filter(|n| !memory.contains(n));
-            let names: Vec<String> = without.map(|n| format!("node{n}")).collect();
-            Fact::Known(parse::joined(&names), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    with_memory.zip(with_cpu).map(|(memory, cpu)| {
+        let without = cpu.iter().filter(|n| !memory.contains(n));
+        let names: Vec<String> = without.map(|n| format!("node{n}")).collect();
+        parse::joined(&names)
+    })
 }
 
 /// All of several values that were asked for one by one; unknown as soon as one is.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::device::PROVIDER;
 use crate::fact::node::{LIBIBVERBS, LIBIBVERBS_ERROR, Libibverbs};
 use crate::fact::port::{MAX_MTU, MTU, PortState, VERBS_STATE};
@@ -12,12 +12,7 @@ use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "verbs",
-    about: "libibverbs, its devices and their ports",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("verbs", "libibverbs, its devices and their ports", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let list = device_list(ask);
@@ -27,8 +22,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         origin,
     }) = &list
     {
-        let words = Fact::Known(Arc::clone(words), origin.clone());
-        facts.set(node, LIBIBVERBS_ERROR, words);
+        facts.know(node, LIBIBVERBS_ERROR, Arc::clone(words), origin);
     }
     let list = list.and_then(|value| device_names(&value));
 
@@ -125,10 +119,10 @@ fn device_list(ask: &Ask<'_>) -> Fact<Arc<Value>> {
         Presence::Present(..) => ask.value(get_device_list()),
         Presence::Absent(origin) => match ask.value(Question::call("ibv_library", [])) {
             // What the list would say, and what libibverbs does say in this case.
-            Fact::Known(..) => Fact::Unknown(Gap {
-                why: Why::Refused(Refusal::Errno(Errno::ENOSYS)),
+            Fact::Known(..) => Fact::Unknown(Gap::new(
+                Why::Refused(Refusal::Errno(Errno::ENOSYS)),
                 origin,
-            }),
+            )),
             Fact::Unknown(gap) => Fact::Unknown(gap),
         },
         Presence::Unknown(gap) => Fact::Unknown(gap),

@@ -66,13 +66,18 @@ errnos! {
     EPROTONOSUPPORT = 93, "protocol not supported";
     EOPNOTSUPP = 95, "operation not supported";
     EAFNOSUPPORT = 97, "address family not supported";
+    EADDRINUSE = 98, "address already in use";
+    EADDRNOTAVAIL = 99, "address not available";
     ENETDOWN = 100, "network is down";
+    ENETUNREACH = 101, "network is unreachable";
     ECONNRESET = 104, "connection reset";
     ENOBUFS = 105, "no buffer space";
     ETIMEDOUT = 110, "timed out";
     ECONNREFUSED = 111, "connection refused";
+    EHOSTUNREACH = 113, "no route to host";
     ESTALE = 116, "stale file handle";
     EREMOTEIO = 121, "remote I/O error";
+    EDQUOT = 122, "disk quota exceeded";
     EKEYREJECTED = 129, "key rejected";
 }
 

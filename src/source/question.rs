@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One question. Its JSON form is an object whose first key is the verb: `{"read":"/sys/…"}`.
 ///
-/// None of them changes the machine, loads a module or creates a device node.
+/// None of them changes the machine, loads a module or creates a device node. What a call of a rehearsal makes is gone when it has been answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Question {
     /// The content of a file.

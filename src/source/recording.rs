@@ -18,6 +18,8 @@ const LINE_LIMIT: usize = 16 << 20;
 const TEXT_LIMIT: u64 = 256 << 20;
 /// Lines that it may have. A large node has some ten thousand.
 const LINES_LIMIT: u64 = 2_000_000;
+/// Replies that one question may have: each is compared with those before it. A probe asks few questions more than twice.
+const REPEATS_LIMIT: usize = 256;
 /// Memory that its parsed form may take, unless the reader has less for it.
 const PARSED_LIMIT: u64 = 640 << 20;
 /// Bytes that an object of JSON takes, about, however short its text is: the first node of its tree.
@@ -402,7 +404,11 @@ impl Recording {
                     let text = text.map_err(|e| bad(format!("not UTF-8 ({e})")))?;
                     // An overlay's base has ended before the first line of the overlay.
                     let ended = recording.complete && recording.header.base.is_none();
-                    recording.add(wire::parse_line(text).map_err(bad)?);
+                    if recording.insert(wire::parse_line(text).map_err(bad)?) > REPEATS_LIMIT {
+                        return Err(bad(format!(
+                            "more than {REPEATS_LIMIT} replies to one question"
+                        )));
+                    }
                     recording.complete &= !ended;
                 }
             }
@@ -467,6 +473,11 @@ impl Recording {
 
     /// Adds one line. In an overlay, a reply takes the place of the base's.
     pub fn add(&mut self, line: Line) {
+        self.insert(line);
+    }
+
+    /// Adds one line, and says how many replies its question has.
+    fn insert(&mut self, line: Line) -> usize {
         self.lines += 1;
         match line {
             Line::Reply {
@@ -505,6 +516,7 @@ impl Recording {
                         reply,
                     });
                 }
+                return 1 + entries.more.len();
             }
             Line::Pending { probe, question } => {
                 self.lines -= 1;
@@ -524,6 +536,7 @@ impl Recording {
                 self.complete = lines == self.lines;
             }
         }
+        0
     }
 
     /// Removes a probe's replies: it restarts.
@@ -770,6 +783,23 @@ mod tests {
                 .to_string()
                 .contains("longer than")
         );
+    }
+
+    #[test]
+    fn one_question_has_a_bounded_number_of_replies() {
+        let of = |count: usize| {
+            let mut text = HEAD.as_bytes().to_vec();
+            for repeat in 0..count {
+                let reply = format!(
+                    "{{\"probe\":\"a\",\"q\":{{\"read\":\"/c\"}},\"n\":{repeat},\"t\":1,\"text\":\"\"}}\n"
+                );
+                text.extend(reply.as_bytes());
+            }
+            Recording::read(&text[..], Path::new("x"))
+        };
+        assert!(of(REPEATS_LIMIT).is_ok());
+        let refused = of(REPEATS_LIMIT + 1).unwrap_err().to_string();
+        assert!(refused.contains("replies to one question"), "{refused}");
     }
 
     #[test]

@@ -34,9 +34,6 @@ use super::question::{Argument, Call};
 use super::wire::{Header, Line, ProbeEnd};
 use super::{Answer, Question, Refusal, Reply};
 
-/// What a raw recording holds and a redacted one does not, for `--no-redact` to say.
-pub const LEFT_IN: &str = "host names, IP and MAC addresses, GUIDs, serial numbers, user names, home directories, sources of mounts, UUIDs and users of GPUs, hosts in the files of launchers, and secrets in variables of NCCL, UCX, libfabric, CUDA and launchers";
-
 /// Why a reply is not in a redacted recording.
 const LEFT_OUT: &str = "left out by the redaction";
 
@@ -276,11 +273,11 @@ impl Redactor {
             }
             (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
                 let file = |text: &str| log::file(key, names, &self.hosts, text);
-                Answer::Value(Arc::new(value::paths(&file, &value)))
+                Answer::Value(Arc::new(value::with_texts(&value, &file)))
             }
             (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
                 let path = |text: &str| self.path(&Arc::from(text)).to_string();
-                Answer::Value(Arc::new(value::paths(&path, &value)))
+                Answer::Value(Arc::new(value::with_texts(&value, &path)))
             }
             (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nvml_") => {
                 Answer::Value(Arc::new(nvml::reply(key, names, "", &value)))

@@ -122,43 +122,65 @@ fn what_is_no_table_is_refused() {
     assert!(error.contains("Cargo.toml: no table"), "{error}");
 }
 
+/// A job of several processes, of which nobody waits for most: one in the job's own process group, and as workers of torchrun are, one in a session of its
+/// own, and one there whose parent has ended and that takes no SIGTERM. Each writes its number; `then` is what the first does afterwards.
+fn job_of_many(dir: &Scratch, then: &str) -> String {
+    format!(
+        "cd {}; sleep 300 & echo $! >a; setsid sh -c 'echo $$ >b; exec sleep 301' & \
+         setsid sh -c 'setsid sh -c \"trap : TERM; echo \\$\\$ >c; while :; do sleep 302; done\" & :'; echo $$ >d; \
+         while ! [ -s a -a -s b -a -s c ]; do sleep 0.01; done; cat a b c d >new; mv new pids; {then}",
+        dir.display()
+    )
+}
+
+/// An ablation of a job, whose output is thrown away.
+fn ablating(job: &str, deadline: &str) -> Command {
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
+    doctor
+        .args(["ablate", "--only", "--arm", "X=1", "--rounds", "1"])
+        .args(["--deadline", deadline, "--metric", "x=([0-9]+)", "--"])
+        .args(["sh", "-c", job])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    doctor
+}
+
+/// The job's processes, once they have said who they are.
+fn pids_of(dir: &Scratch) -> Vec<u32> {
+    let pids = std::fs::read_to_string(dir.join("pids")).unwrap();
+    let pids: Vec<u32> = (pids.split_whitespace())
+        .map(|pid| pid.parse().unwrap())
+        .collect();
+    assert_eq!(pids.len(), 4, "{pids:?}");
+    pids
+}
+
 #[test]
 fn nothing_is_left_of_a_job_whose_ablation_is_interrupted() {
     for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
         let dir = Scratch::new("job");
-        let file = dir.join("pids");
-        // A job of two processes, the second of which nobody waits for.
-        let job = format!(
-            "cd {}; sleep 300 & echo $$ $! > new; mv new pids; exec sleep 301",
-            dir.display()
-        );
-        let mut doctor = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-            .args([
-                "ablate",
-                "--only",
-                "--arm",
-                "X=1",
-                "--metric",
-                "x=([0-9]+)",
-                "--",
-            ])
-            .args(["sh", "-c", &job])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait_for_file(&file);
-        let pids = std::fs::read_to_string(&file).unwrap();
-        let pids: Vec<u32> = pids
-            .split_whitespace()
-            .map(|pid| pid.parse().unwrap())
-            .collect();
-        assert!(
-            pids.len() == 2 && pids.iter().all(|pid| lives(*pid)),
-            "{pids:?}"
-        );
+        let job = job_of_many(&dir, "exec sleep 303");
+        let mut doctor = ablating(&job, "200").spawn().unwrap();
+        wait_for_file(&dir.join("pids"));
+        let pids = pids_of(&dir);
+        assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
         process::signal(doctor.id(), signal);
         wait_until("the end of the job", || !pids.iter().any(|pid| lives(*pid)));
         assert_eq!(doctor.wait().unwrap().signal(), Some(signal.as_raw()));
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_run_that_hangs_or_ends() {
+    for (then, word) in [("exec sleep 303", "hung"), ("echo x=7", "7")] {
+        let dir = Scratch::new("job");
+        let job = job_of_many(&dir, &format!("cp pids pids.$X; {then}"));
+        let mut doctor = ablating(&job, "8");
+        let ended = doctor.stdout(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout);
+        let pids = pids_of(&dir);
+        let left: Vec<u32> = pids.into_iter().filter(|pid| lives(*pid)).collect();
+        assert_eq!(left, [0; 0], "{said}");
+        assert!(said.contains(word), "{said}");
     }
 }

@@ -90,7 +90,7 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
                 "--deadline",
                 "20",
                 "--wait",
-                "1",
+                "10",
             ]),
     );
     let (sentence, nodes) = silent.report().finding("cluster/node-silent").unwrap();

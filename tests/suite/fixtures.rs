@@ -11,11 +11,12 @@ use rdma_doctor::check::{Catalogue, Check};
 use rdma_doctor::check::{Outcome, judge};
 use rdma_doctor::cli::{input, many, record};
 use rdma_doctor::fact::{Facts, Id, Subject};
+use rdma_doctor::probe::{Ask, PROBES};
 use rdma_doctor::report::Policy;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::redact::Key;
 use rdma_doctor::source::wire::{self, Line};
-use rdma_doctor::source::{Answer, Question};
+use rdma_doctor::source::{Answer, Question, Refusal, Reply, Source};
 
 use crate::page::{self, CheckVerdicts};
 use crate::sample;
@@ -381,5 +382,59 @@ fn lose_each_line(
                 }
             }
         }
+    }
+}
+
+/// A probe asks the machine in a process of its own, without the facts of the probes before it: what it asks later with them, it must have asked there.
+#[test]
+fn a_probe_asks_without_the_facts_of_others_what_it_asks_with_them() {
+    let mut asked = 0;
+    for path in fixtures() {
+        let recording = Recording::open(&path).unwrap();
+        let mut facts = Facts::new();
+        let node = facts.new_node("node");
+        for probe in PROBES {
+            let with = Noted::over(recording.of(probe.name));
+            (probe.run)(&Ask::new(&with), &mut facts, node);
+            let alone = Noted::over(recording.of(probe.name));
+            let mut none = Facts::new();
+            let only = none.new_node("node");
+            (probe.run)(&Ask::new(&alone), &mut none, only);
+            let (with, alone) = (with.into_questions(), alone.into_questions());
+            asked += with.len();
+            let later: Vec<_> = with.difference(&alone).map(ToString::to_string).collect();
+            assert_eq!(later, [""; 0], "{}: probe {}", path.display(), probe.name);
+        }
+    }
+    assert!(asked > 10_000, "{asked} questions");
+}
+
+/// A source that notes which questions it was asked and had a reply to.
+struct Noted<S> {
+    source: S,
+    questions: std::cell::RefCell<BTreeSet<Question>>,
+}
+
+impl<S: Source> Noted<S> {
+    fn over(source: S) -> Self {
+        Noted {
+            source,
+            questions: std::cell::RefCell::default(),
+        }
+    }
+
+    fn into_questions(self) -> BTreeSet<Question> {
+        self.questions.into_inner()
+    }
+}
+
+impl<S: Source> Source for Noted<S> {
+    fn ask(&self, question: &Question) -> Reply {
+        let reply = self.source.ask(question);
+        // What a recording lacks, a probe may look for in other replies.
+        if reply.said != Err(Refusal::NotRecorded) {
+            self.questions.borrow_mut().insert(question.clone());
+        }
+        reply
     }
 }

@@ -57,12 +57,13 @@ pub(crate) const ROOMS: [(&str, &[&str]); 13] = [
 ];
 
 /// Modules without a subject of their own, which any room may import; what they may import besides each other.
-const LEAVES: [(&str, &[&str]); 8] = [
+const LEAVES: [(&str, &[&str]); 9] = [
     ("catch_panic", &[]),
     ("cpu_list", &[]),
     ("exit", &[]),
     ("launch", &[]),
     ("nccl_rules", &["fact"]),
+    ("network", &[]),
     ("nodeset", &[]),
     ("small_sort", &[]),
     ("terminal", &[]),

@@ -307,6 +307,13 @@ fn systemd_takes_the_units_and_metrics_are_written() {
             // It reads the machine's own units too, and tells what is wrong with those.
             assert!(!said.contains("rdma-doctor"), "{said}");
             assert!(verified.status.success(), "{said}");
+            // From 0, nothing could be done with it, to 10 in tenths; a unit that takes nothing from its service has 96.
+            let rated = Command::new("systemd-analyze")
+                .args(["security", "--offline=yes", "--no-pager", "--threshold=55"])
+                .arg(dir.join(format!("{unit}.service")))
+                .output()
+                .unwrap();
+            assert!(rated.status.success(), "{}", text(&rated.stdout));
         }
     }
     let written = std::fs::read_to_string(metrics.join("rdma_doctor.prom")).unwrap();

@@ -162,7 +162,7 @@ fn gpus_on_pcie_only() {
     assert_eq!(seen.of_node(node::NVML_GPUS), Some(4));
     assert_eq!(seen.gpu(GPUS[1], gpu::NVLINKS), Some(0));
     assert_eq!(seen.gpu(GPUS[1], gpu::MIG), Some(GpuMode::Unsupported));
-    assert_eq!(seen.gpu(GPUS[1], gpu::MODULE_ID), None);
+    assert_eq!(seen.gpu(GPUS[1], gpu::MODULE_ID), Some(0));
     let id = seen.id(Subject::Gpu, GPUS[1]);
     assert!(seen.facts.members(Subject::Nvlink, id).is_ok());
     let pair = |key| seen.pair(GPUS[0], GPUS[1], key);

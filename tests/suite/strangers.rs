@@ -6,5 +6,7 @@ mod escapes;
 mod knocking;
 mod libraries;
 mod limits;
+mod machine;
 mod outputs;
+mod privileges;
 mod trees;

@@ -406,6 +406,106 @@ fn a_gpu_that_is_lost_in_one_call_only_is_an_error() {
     check(&text, &[]).is(2, &["lost"]);
 }
 
+/// The fixture where NVML lists one GPU less and its device file is missing, seen from this control group with a /dev of this file system.
+fn one_gpu_not_listed(file_system: &str, cgroup: &str) -> String {
+    changed(NODE, |question, said| {
+        match (question, &mut *said) {
+            (Question::Call(call), Ok(Answer::Value(value))) if &*call.name == "nvml_system" => {
+                let mut fewer = (**value).clone();
+                fewer["nvmlDeviceGetCount_v2"] = serde_json::json!(7);
+                *said = Ok(Answer::Value(fewer.into()));
+            }
+            (Question::List(dir), Ok(Answer::Names(names))) if &**dir == "/dev" => {
+                let rest = names.iter().filter(|name| &***name != "nvidia7");
+                *said = Ok(Answer::Names(rest.cloned().collect()));
+            }
+            (Question::Read(path), _) if &**path == "/proc/self/cgroup" => {
+                *said = Ok(Answer::Text(format!("0::{cgroup}\n").into()));
+            }
+            (Question::Read(path), _) if &**path == "/proc/self/mountinfo" => {
+                let text = format!("26 30 0:5 / /dev rw,nosuid - {file_system} udev rw\n");
+                *said = Ok(Answer::Text(text.into()));
+            }
+            _ => {}
+        }
+        true
+    })
+}
+
+#[test]
+fn a_gpu_of_the_driver_that_nvml_does_not_list_is_an_error_on_the_machine_itself() {
+    let missing = "gpu/missing-from-nvml";
+    for cgroup in [
+        "/",
+        "/system.slice/slurmd.service",
+        "/user.slice/user-0.slice/session-3.scope",
+    ] {
+        let text = one_gpu_not_listed("devtmpfs", cgroup);
+        check(&text, &[]).is(2, &[missing, "0000:4a:00.0"]);
+    }
+    // A job's step, and a container, have the GPUs that they asked for.
+    for (file_system, cgroup) in [
+        (
+            "devtmpfs",
+            "/system.slice/slurmstepd.scope/job_123/step_0/user/task_0",
+        ),
+        ("tmpfs", "/"),
+    ] {
+        let said = check(&one_gpu_not_listed(file_system, cgroup), &[]);
+        assert!(!said.text.contains(missing), "{}", said.text);
+    }
+}
+
+/// The fixture where these replies of NVML read otherwise.
+fn nvml_otherwise(
+    call_name: &str,
+    index: Option<u64>,
+    change: fn(&mut serde_json::Value),
+) -> String {
+    changed(NODE, |question, said| {
+        if let Question::Call(call) = question
+            && &*call.name == call_name
+            && (index.is_none() || call.number("index") == index)
+            && let Ok(Answer::Value(value)) = said
+        {
+            let mut other = (**value).clone();
+            change(&mut other);
+            *said = Ok(Answer::Value(other.into()));
+        }
+        // Without switches the links of a baseboard lead straight from GPU to GPU.
+        index.is_some() || !question.to_string().contains("nvidia-nvswitch")
+    })
+}
+
+#[test]
+fn the_links_and_the_fabric_of_a_gpu_are_judged_by_its_equals() {
+    let text = nvml_otherwise("nvml_device", Some(3), |said| {
+        said["nvmlDeviceGetGpuFabricInfo"]["state"] = 0.into();
+    });
+    check(&text, &[]).is(2, &["fabric/not-registered", "0000:2a:00.0 is unsupported"]);
+    let text = nvml_otherwise("nvml_device", Some(3), |said| {
+        said["fields"]["GET_GPU_RECOVERY_ACTION"] = 5.into();
+    });
+    check(&text, &[]).is(2, &["gpu/recovery-required", "recover-imex-domain"]);
+    let text = nvml_otherwise("nvml_device", Some(3), |said| {
+        said["fields"]["GET_GPU_RECOVERY_ACTION"] = 99.into();
+    });
+    check(&text, &[]).is(2, &["gpu/recovery-required", "other"]);
+    let text = nvml_otherwise("nvml_links", Some(3), |said| {
+        *said = serde_json::json!({ "links": [], "why": { "error": "NotSupported" } });
+    });
+    check(&text, &[]).is(
+        2,
+        &["nvlink/fewer-than-equals", "0000:2a:00.0 has 0 NVLinks up"],
+    );
+    let text = nvml_otherwise("nvml_links", None, |said| {
+        for link in said["links"].as_array_mut().unwrap() {
+            link["nvmlDeviceGetNvLinkState"] = 0.into();
+        }
+    });
+    check(&text, &[]).is(2, &["nvlink/none-up"]);
+}
+
 #[test]
 fn check_and_triage_of_a_machine_say_the_same_of_it() {
     let run = |words: &[&str]| {

@@ -3,7 +3,7 @@ use crate::check::{
     Advice, Catalogue, Check, Impact, Severity, SiteFile, catalogue::read, limits, strict,
     try_example,
 };
-use crate::fact::{Fact, Facts, Subject, kernel_event};
+use crate::fact::{Facts, Subject, kernel_event};
 
 fn two() -> Catalogue {
     let check = |id: &'static str, text: &'static str| read(id, id.into(), text.into()).unwrap();
@@ -207,8 +207,8 @@ fn what_number_is_meant_is_data() {
         let mut facts = Facts::new();
         let node = facts.new_node("n");
         let id = facts.instance(Subject::KernelEvent, node, "e");
-        facts.set(id, kernel_event::SEEN, Fact::derived(true, "stated"));
-        facts.set(id, kernel_event::CODE, Fact::derived(code, "stated"));
+        facts.derive(id, kernel_event::SEEN, true, "stated");
+        facts.derive(id, kernel_event::CODE, code, "stated");
         catalogue.checks[0].judge(&facts, id).word()
     };
     assert_eq!(outcome(&catalogue, 79), "fails");

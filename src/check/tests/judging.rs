@@ -1,7 +1,7 @@
 use super::check;
 use crate::check::{Catalogue, Missing, Outcome, Verdict, judge};
 use crate::fact::{Fact, Gap};
-use crate::fact::{Facts, Id, Membership, Origin, Subject, port};
+use crate::fact::{Facts, Id, Membership, Origin, Subject, node, port};
 
 fn catalogue(subjects: &[(&str, &str)]) -> Catalogue {
     Catalogue {
@@ -168,4 +168,37 @@ fn nothing_known_never_passes() {
             "{condition}"
         );
     }
+}
+
+/// Two are known to be there, and nobody knows whether there are more.
+#[test]
+fn what_a_number_is_at_least_decides_what_it_can() {
+    let mut facts = Facts::new();
+    let n = facts.new_node("n");
+    let gap = Fact::Unknown(Gap::missing("gpu"));
+    facts.set_at_least(n, node::GPUS, gap, 2);
+    let two = Fact::Known(2, Origin::Stated);
+    facts.set(n, node::DEVICES, two);
+    for (condition, expected) in [
+        ("node.gpus > 1", "fails"),
+        ("node.gpus > 2", "unknown"),
+        ("node.gpus >= 2", "fails"),
+        ("node.gpus < 2", "passes"),
+        ("node.gpus < 3", "unknown"),
+        ("node.gpus <= 1", "passes"),
+        ("node.gpus == 1", "passes"),
+        ("node.gpus == 2", "unknown"),
+        ("node.gpus != 1", "fails"),
+        ("node.gpus != 3", "unknown"),
+        ("node.devices <= node.gpus", "fails"),
+        ("node.devices > node.gpus", "passes"),
+        ("node.devices < node.gpus", "unknown"),
+        ("not (node.gpus > 1)", "passes"),
+    ] {
+        // A pass needs something that is known.
+        let whole = format!("({condition}) and node.devices == 2");
+        let check = check("node", "", &whole).unwrap();
+        assert_eq!(check.judge(&facts, n).word(), expected, "{condition}");
+    }
+    assert_eq!(facts.is_any(n, node::GPUS).known(), Some(&true));
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::check::{Severity, judge};
+use crate::check::{Check, Outcome, Severity, judge};
 use crate::cli::input::{self, BadUsage};
 use crate::cli::{AskArgs, Format, output, record, seconds};
 use crate::exit::Exit;
@@ -229,9 +229,25 @@ pub fn judged(
     ids: &str,
 ) -> anyhow::Result<Option<Report>> {
     let mut catalogue = input::site_catalogue()?;
-    if catalogue.select(&[ids.to_owned()], &[]).is_err() {
+    let mut of_measurement = input::site_catalogue()?;
+    if of_measurement.select(&[ids.to_owned()], &[]).is_err() {
         return Ok(None);
     }
+    // What the node itself explains of a failure leads.
+    let verdicts = judge(&of_measurement, facts);
+    let failing = verdicts
+        .iter()
+        .filter(|verdict| verdict.outcome == Outcome::Fails);
+    let failing: Vec<_> = failing
+        .map(|verdict| &of_measurement.checks[verdict.check])
+        .collect();
+    let explains = |check: &&Check| failing.iter().any(|failed| check.explains(&failed.id));
+    let causes = catalogue.checks.iter().filter(explains);
+    let wanted: Vec<String> = causes
+        .map(|check| check.id.to_string())
+        .chain([ids.to_owned()])
+        .collect();
+    catalogue.select(&wanted, &[])?;
     let verdicts = judge(&catalogue, facts);
     let pairs = [input::recorded(recording, node)];
     let policy = Policy::default();
@@ -277,7 +293,10 @@ pub fn show(
 pub fn exit(measured: bool, badly: bool, report: Option<&Report>) -> Exit {
     let is = |severity: Severity| {
         let mut causes = report.into_iter().flat_map(|report| &report.causes);
-        causes.any(|cause| cause.severity == severity.word())
+        causes.any(|cause| {
+            let mut below = cause.consequences.iter().map(|one| one.severity);
+            cause.severity == severity.word() || below.any(|word| word == severity.word())
+        })
     };
     if !measured {
         Exit::Undecided

@@ -39,17 +39,7 @@ const MOST: u64 = 1 << 30;
 /// What a packed recording begins with (RFC 8878, section 3.1.1), and no report.
 const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The options of this process alone.
-const OWN: [&str; 9] = [
-    "hosts",
-    "hostfile",
-    "ssh",
-    "remote",
-    "fanout",
-    "rendezvous",
-    "record",
-    "output",
-    "color",
-];
+const OWN: &str = "hosts hostfile ssh remote fanout rendezvous record output color";
 
 /// What the command line says beside what each node is to do.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,7 +100,7 @@ fn said(line: impl IntoIterator<Item = OsString>) -> Result<CommandWords, String
     let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     for id in matches.ids().map(clap::Id::as_str).filter(|id| is_said(id)) {
         let mut all = command.get_arguments();
-        let arg = all.find(|arg| arg.get_id() == id && !OWN.contains(&id));
+        let arg = all.find(|arg| arg.get_id() == id && !OWN.split(' ').any(|one| one == id));
         // A group of arguments has no name; a recording, which has none either, goes with no host.
         let Some((arg, long)) = arg.and_then(|arg| Some((arg, arg.get_long()?))) else {
             continue;

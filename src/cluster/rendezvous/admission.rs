@@ -118,7 +118,6 @@ fn assign_position(
 }
 
 /// Serves one connection to its end, and passes each event to `tell`.
-#[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
 pub(super) fn serve_connection(
     mut stream: TcpStream,
     at: SocketAddr,
@@ -190,7 +189,7 @@ pub(super) fn serve_connection(
     loop {
         let left = desk
             .ends
-            .saturating_duration_since(Instant::now())
+            .saturating_duration_since(clock::now())
             .max(POLL_INTERVAL);
         let frame = stream
             .set_read_timeout(Some(left))

@@ -6,11 +6,12 @@ use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::admission::AdmissionEvent;
 use super::{FRAME_RESULT, POLL_INTERVAL};
 use crate::cluster::frame::Frames;
+use crate::live::clock;
 
 /// How many refused connections are listed.
 const MAX_REFUSED: usize = 20;
@@ -140,7 +141,6 @@ impl Gathered {
     }
 
     /// Sends a message to all joined nodes, and returns those that it did not reach. A relay forwards the message to its children.
-    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub fn broadcast(&mut self, message: &[u8], deadline: Duration) -> Vec<(u64, String)> {
         if let Some(late) = self.late.take() {
             late.over.store(true, Ordering::Relaxed);
@@ -148,10 +148,10 @@ impl Gathered {
                 self.connections_by_rank.extend(late.connections_by_rank);
             }
         }
-        let ends = Instant::now() + deadline;
+        let ends = clock::now() + deadline;
         let mut deaf = Vec::new();
         for (rank, way) in &mut self.connections_by_rank {
-            let left = ends.saturating_duration_since(Instant::now());
+            let left = ends.saturating_duration_since(clock::now());
             let told = way.write(FRAME_RESULT, message, left);
             if let (Err(error), Some(came)) = (told, self.nodes.get(rank)) {
                 deaf.push((*rank, format!("{}: {error}", came.name)));

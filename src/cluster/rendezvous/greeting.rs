@@ -1,5 +1,6 @@
 //! Connections whose node has not proved yet that it belongs to the run: each has one deadline, and no address can take all places.
 
+use crate::live::clock;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -25,17 +26,15 @@ pub(super) struct GreetingStream<'s> {
 
 impl<'s> GreetingStream<'s> {
     /// Begins a greeting on an accepted connection.
-    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub(super) fn begin(stream: &'s mut TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        let ends = Instant::now() + GREETING_TIMEOUT;
+        let ends = clock::now() + GREETING_TIMEOUT;
         Ok(GreetingStream { stream, ends })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     fn left(&self) -> io::Result<Duration> {
-        let left = self.ends.saturating_duration_since(Instant::now());
+        let left = self.ends.saturating_duration_since(clock::now());
         match left.is_zero() {
             true => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -97,7 +96,6 @@ impl Greetings {
     }
 
     /// Takes a connection in. `is_expected` says whether an address is one of the job's, where these are known.
-    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub(super) fn admit(
         &mut self,
         stream: &TcpStream,
@@ -131,7 +129,7 @@ impl Greetings {
             number,
             from,
             is_stranger,
-            since: Instant::now(),
+            since: clock::now(),
             stream: second,
         });
         Ok(number)

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::relay::Relay;
 use super::{FRAME_RESULT, HANDSHAKE_TIMEOUT, POLL_INTERVAL};
@@ -276,9 +276,8 @@ impl JoinedNode {
     /// # Errors
     ///
     /// No result arrives until the deadline, or rank 0 is gone.
-    #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
     pub fn receive(&mut self, deadline: Duration, most: u64) -> Result<Vec<u8>, FrameError> {
-        let ends = Instant::now() + deadline.max(POLL_INTERVAL);
+        let ends = clock::now() + deadline.max(POLL_INTERVAL);
         let mut state = self.upward.state();
         loop {
             match &state.result {
@@ -289,7 +288,7 @@ impl JoinedNode {
                 Some(Err((kind, why))) => return Err(io::Error::new(*kind, why.clone()).into()),
                 None => {}
             }
-            let left = ends.saturating_duration_since(Instant::now());
+            let left = ends.saturating_duration_since(clock::now());
             if left.is_zero() {
                 return Err(io::Error::from(io::ErrorKind::TimedOut).into());
             }
@@ -488,14 +487,13 @@ impl Joiner {
         Ok((stream, known))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
     fn connect_to_rank_0(
         &self,
         card: &JoinRequest,
         deadline: Duration,
     ) -> Result<(TcpStream, AuthenticatedPeer, TreePosition), JoinError> {
         let host = self.host.as_str();
-        let began = Instant::now();
+        let began = clock::now();
         let mut last: Option<(SocketAddr, io::Error)> = None;
         // Rank 0 may not have noticed yet that an earlier connection of this node timed out.
         let mut taken: Option<JoinError> = None;

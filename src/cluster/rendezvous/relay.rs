@@ -7,7 +7,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::admission::{admit, explain_missing_recording, failed};
 use super::gather_result::NodeConnection;
@@ -19,6 +19,7 @@ use crate::cluster::handshake::{self, HandshakeError, NodeIdentity};
 use crate::cluster::key::Trust;
 use crate::cluster::relay_frames;
 use crate::cluster::relay_frames::{RelayFrame, RelayPayload};
+use crate::live::clock;
 
 /// How often it sends a heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
@@ -77,12 +78,11 @@ impl Relay {
     }
 
     /// Sends rank 0's result to all children, and returns those that it did not reach.
-    #[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
     pub(super) fn broadcast(&self, said: &[u8]) -> Vec<String> {
-        let ends = Instant::now() + CHILD_SEND_TIMEOUT;
+        let ends = clock::now() + CHILD_SEND_TIMEOUT;
         let mut deaf = Vec::new();
         for (name, way) in self.children.connections().values_mut() {
-            let left = ends.saturating_duration_since(Instant::now());
+            let left = ends.saturating_duration_since(clock::now());
             if let Err(error) = way.write(FRAME_RESULT, said, left) {
                 deaf.push(format!("{name}: {error}"));
             }
@@ -91,7 +91,6 @@ impl Relay {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "keeps the nodes' time")]
 fn listen(
     listener: &TcpListener,
     own: &NodeIdentity,
@@ -99,7 +98,7 @@ fn listen(
     below: &Arc<RelayChildren>,
     upward: &Arc<UplinkConnection>,
 ) {
-    let mut beat = Instant::now();
+    let mut beat = clock::now();
     while !below.over.load(Ordering::Relaxed) {
         if below.greeted.load(Ordering::Relaxed) < MAX_HANDSHAKES
             && let Ok((stream, at)) = listener.accept()
@@ -116,7 +115,7 @@ fn listen(
             continue;
         }
         if beat.elapsed() >= HEARTBEAT_INTERVAL {
-            beat = Instant::now();
+            beat = clock::now();
             for (_, way) in below.connections().values_mut() {
                 // A child that cannot receive it is gone or overloaded.
                 let _ = way.write(FRAME_HEARTBEAT, &[], POLL_INTERVAL);

@@ -4,10 +4,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{RemoteCommand, RemoteError, STDERR_DRAIN_TIMEOUT, StderrTail, end};
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
+use crate::live::clock;
 use crate::live::worker::child::wait_until;
 
 /// How many bytes a login shell may print before the doctor's first line.
@@ -44,9 +45,8 @@ impl RemoteCommand {
     /// # Errors
     ///
     /// The host is unreachable, or the doctor is missing, fails, or does not respond in time; it is killed then.
-    #[expect(clippy::disallowed_methods, reason = "keeps the other side's time")]
     pub fn open_dialogue(&self, host: &str) -> Result<SshDialogue, RemoteError> {
-        let begun = Instant::now();
+        let begun = clock::now();
         // If this process is killed meanwhile, ssh gives up by itself.
         let seconds = self.deadline.as_secs().max(1);
         let patience = format!("ConnectTimeout={seconds}");
@@ -141,9 +141,8 @@ impl SshDialogue {
     }
 
     /// Its exit status, if it exits in time.
-    #[expect(clippy::disallowed_methods, reason = "keeps the other side's time")]
     pub fn wait_for_exit(&mut self, within: Duration) -> Option<ExitStatus> {
-        wait_until(&mut self.child, Instant::now() + within)
+        wait_until(&mut self.child, clock::now() + within)
     }
 
     /// The error for its exit status, with its last line of stderr.

@@ -71,11 +71,8 @@ impl Arms {
             None => apart,
         };
         let drift = figures.and_then(Figures::drift);
-        facts.set(
-            id,
-            measurement::SPREAD,
-            self.unless_open(open, apart.map(Percent), "a second round"),
-        );
+        let spread = self.unless_open(open, apart.map(Percent), "a second round");
+        facts.set(id, measurement::SPREAD, spread);
         facts.set(
             id,
             measurement::DRIFT,

@@ -16,11 +16,8 @@ impl Arms {
         let ranks = self.seen_or(gap, hung, ranks.collect(), Arc::default());
         facts.set(id, arm::HUNG_RANKS, ranks);
         let steps = last_steps(&seen.hung).into();
-        facts.set(
-            id,
-            arm::LAST_STEP,
-            self.seen_or(gap, hung, steps, "none".into()),
-        );
+        let last_step = self.seen_or(gap, hung, steps, "none".into());
+        facts.set(id, arm::LAST_STEP, last_step);
         let failed = !seen.failures.is_empty();
         facts.set(id, arm::FAILED, self.seen_or(gap, failed, true, false));
         let failure = match seen.failures.split_first() {
@@ -36,11 +33,8 @@ impl Arms {
         let wrong = seen.wrong > 0;
         facts.set(id, arm::WRONG, self.seen_or(gap, wrong, seen.wrong, 0));
         let place = seen.wrong_where.as_deref().unwrap_or("none").into();
-        facts.set(
-            id,
-            arm::WRONG_WHERE,
-            self.seen_or(gap, wrong, place, "none".into()),
-        );
+        let wrong_where = self.seen_or(gap, wrong, place, "none".into());
+        facts.set(id, arm::WRONG_WHERE, wrong_where);
         let (rank, excess) = match &seen.slowest {
             Some((rank, excess)) => (Some(rank.as_str().into()), Some(Percent(*excess))),
             None => (None, None),

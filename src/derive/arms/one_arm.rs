@@ -44,11 +44,8 @@ impl Arms {
             self.some(figure.map(Into::into), "a valid run"),
         );
         facts.set(id, arm::RUNS, self.know(own.rounds.len() as u64));
-        facts.set(
-            id,
-            arm::SPREAD,
-            self.some(own.apart().map(Percent), "a valid run"),
-        );
+        let spread = self.some(own.apart().map(Percent), "a valid run");
+        facts.set(id, arm::SPREAD, spread);
         if self.unit == Unit::Busbw {
             self.busbw(facts, id, own, noise);
         }

@@ -125,9 +125,6 @@ impl Arms {
     }
 
     fn not_logged(&self) -> Gap {
-        Gap {
-            why: Why::NotLogged(SUBSYSTEMS),
-            origin: self.origin.clone(),
-        }
+        Gap::new(Why::NotLogged(SUBSYSTEMS), self.origin.clone())
     }
 }

@@ -116,7 +116,7 @@ fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
 }
 
 /// The lower half of an Ethernet port's link-local GID.
-fn link_local(facts: &Facts, port: Id) -> Option<Arc<str>> {
+pub(super) fn link_local(facts: &Facts, port: Id) -> Option<Arc<str>> {
     let local = |gid: &Id| facts.known(*gid, gid::KIND) == Some(GidKind::LinkLocal);
     lower_half(facts, facts.below(port, Subject::Gid).find(local)?)
 }
@@ -134,7 +134,7 @@ fn lower_half(facts: &Facts, gid: Id) -> Option<Arc<str>> {
 }
 
 /// The IPv4 addresses of a rail: those of its interface, else those that its routes name.
-fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[Arc<str>]>> {
+pub(super) fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[Arc<str>]>> {
     let own = facts.find(Subject::Interface, node, facts.name(netdev));
     match own.map(|id| facts.get(id, interface::ADDRESSES)) {
         Some(Fact::Known(all, origin)) => {

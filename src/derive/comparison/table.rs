@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::clocks::{self, Clock};
+use super::figures;
+use super::neighbours::{self, Neighbours};
 use super::sides::{self, Side};
 use super::{Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
 
+/// How a comparison is worked out.
+const ALL_NODES: &str = "all nodes compared";
 /// Lines of a list of what is shared.
 const SHOWN: usize = 2;
 /// Silent nodes of which each has its own reason told.
@@ -17,6 +21,8 @@ const REASONS: usize = 4;
 /// The group of those whose kind is unknown.
 const UNKNOWN_KIND: &str = "nodes of unknown kind";
 
+/// Nodes with what each has.
+type Figures = Vec<(Arc<str>, f64)>;
 /// A node, by its number, and what of it has the value: a port, an address.
 type Whose = (u32, Arc<str>);
 
@@ -39,6 +45,8 @@ pub struct Table {
     /// Nodes of which not even the kind is known.
     kindless: Vec<u32>,
     kindless_why: Option<Arc<str>>,
+    /// Figures of nodes of a kind.
+    figures: BTreeMap<(ComparedProperty, Arc<str>), Figures>,
 }
 
 type Key = (ComparedProperty, Option<Arc<str>>, Arc<str>);
@@ -49,6 +57,7 @@ struct ComparedNode {
     realm: Realm,
     whole: bool,
     clock: Option<Clock>,
+    neighbours: Neighbours,
 }
 
 #[derive(Default)]
@@ -154,12 +163,19 @@ impl Table {
         for (of, why) in sample.own_open {
             self.own_open.entry(of).or_insert(why);
         }
+        if let Ok(kind) = &sample.kind {
+            for (of, share) in sample.figures {
+                let all = self.figures.entry((of, Arc::clone(kind))).or_default();
+                all.push((Arc::clone(&sample.name), share));
+            }
+        }
         self.nodes.push(ComparedNode {
             name: sample.name,
             boot: sample.boot,
             realm: sample.realm,
             whole: sample.whole,
             clock: sample.clock,
+            neighbours: sample.neighbours,
         });
     }
 
@@ -180,7 +196,7 @@ impl Table {
         let total = self.nodes.len() + self.silent.len();
         let several = total > 1 || self.expected.as_ref().is_some_and(|names| names.len() > 1);
         let how = match several {
-            true => "all nodes compared",
+            true => ALL_NODES,
             false => "one node is judged, or none",
         };
         let known = Membership::Known(Origin::derived(how));
@@ -192,8 +208,8 @@ impl Table {
         for (key, group) in std::mem::take(&mut self.groups) {
             if let Some(of) = self.compare(&key, group) {
                 let id = instance(facts, key.0, key.1.as_deref(), Some(&key.2));
-                facts.set(id, comparison::NODES, Fact::derived(of.1, how));
-                facts.set(id, comparison::SILENT, Fact::derived(of.2, how));
+                facts.derive(id, comparison::NODES, of.1, how);
+                facts.derive(id, comparison::SILENT, of.2, how);
                 tell(facts, id, &of.0, &of.3);
                 if of.0.agree == Some(false) {
                     concerns.insert(id, of.0.odd);
@@ -204,6 +220,7 @@ impl Table {
         self.own(facts, &mut concerns);
         self.hosts(facts, &mut concerns);
         self.clocks(facts, &mut concerns);
+        self.outliers(facts, &mut concerns);
         self.presence(facts, &mut concerns, missing);
         self.kinds(facts, &mut concerns);
         concerns
@@ -251,22 +268,12 @@ impl Table {
             .filter_map(|id| facts.known(id, comparison::OF))
             .collect();
         let names = self.names(&self.kindless);
-        for of in ComparedProperty::ALIKE
-            .into_iter()
-            .filter(|of| !stated.contains(of))
-        {
+        let alike = ComparedProperty::ALIKE.iter();
+        for &of in alike.filter(|of| !stated.contains(of)) {
             let id = instance(facts, of, None, Some(UNKNOWN_KIND));
-            let how = "all nodes compared";
-            facts.set(
-                id,
-                comparison::NODES,
-                Fact::derived(self.nodes.len() as u64, how),
-            );
-            facts.set(
-                id,
-                comparison::SILENT,
-                Fact::derived(names.len() as u64, how),
-            );
+            let how = ALL_NODES;
+            facts.derive(id, comparison::NODES, self.nodes.len() as u64, how);
+            facts.derive(id, comparison::SILENT, names.len() as u64, how);
             let finding = Finding {
                 agree: None,
                 majority: None,
@@ -411,8 +418,7 @@ impl Table {
                 (None, true, true) => None,
             };
             let names = self.names(&nodes);
-            let odd = sides::names(&names);
-            let id = self.state_shared(
+            self.state_shared(
                 facts,
                 concerns,
                 of,
@@ -423,22 +429,17 @@ impl Table {
                     names,
                 },
             );
-            facts.set(
-                id,
-                comparison::ODD,
-                Fact::derived(odd.into(), "all nodes compared"),
-            );
         }
     }
 
-    /// States whether machines share what each has for itself, and who does; gives the instance.
+    /// States whether machines share what each has for itself, and who does.
     fn state_shared(
         &self,
         facts: &mut Facts,
         concerns: &mut Concerns,
         of: ComparedProperty,
         shared: Shared,
-    ) -> Id {
+    ) {
         let id = instance(facts, of, None, None);
         let summary = match shared.parts.is_empty() {
             true => "none is shared".to_owned(),
@@ -446,23 +447,16 @@ impl Table {
         };
         let distinct = match shared.open {
             Some(why) if !shared.found => Fact::Unknown(gap(why)),
-            _ => Fact::derived(!shared.found, "all nodes compared"),
+            _ => Fact::derived(!shared.found, ALL_NODES),
         };
         facts.set(id, comparison::DISTINCT, distinct);
-        facts.set(
-            id,
-            comparison::SUMMARY,
-            Fact::derived(summary.into(), "all nodes compared"),
-        );
-        facts.set(
-            id,
-            comparison::NODES,
-            Fact::derived(self.nodes.len() as u64, "all nodes compared"),
-        );
+        facts.derive(id, comparison::SUMMARY, summary.into(), ALL_NODES);
+        facts.derive(id, comparison::NODES, self.nodes.len() as u64, ALL_NODES);
+        let odd = sides::names(&shared.names);
+        facts.derive(id, comparison::ODD, odd.into(), ALL_NODES);
         if shared.found {
             concerns.insert(id, shared.names);
         }
-        id
     }
 
     fn name(&self, at: u32) -> &str {
@@ -644,27 +638,16 @@ impl Table {
                 format!("{count} of {total} nodes are silent; {}", each.join("; "))
             }
         };
-        let complete = match (self.silent.is_empty(), unclear) {
-            (false, _) => Fact::derived(false, "recordings that are here"),
-            (true, None) => Fact::derived(true, "recordings that are here"),
-            (true, Some(why)) => Fact::Unknown(gap(why)),
+        let here = "recordings that are here";
+        let complete = match unclear {
+            Some(why) if self.silent.is_empty() => Fact::Unknown(gap(why)),
+            _ => Fact::derived(self.silent.is_empty(), here),
         };
         facts.set(id, comparison::COMPLETE, complete);
-        facts.set(
-            id,
-            comparison::NODES,
-            Fact::derived(total as u64, "those who answered and those who did not"),
-        );
-        facts.set(
-            id,
-            comparison::SUMMARY,
-            Fact::derived(summary.into(), "recordings that are here"),
-        );
-        facts.set(
-            id,
-            comparison::ODD,
-            Fact::derived(sides::names(&names).into(), "recordings that are here"),
-        );
+        let all = "those who answered and those who did not";
+        facts.derive(id, comparison::NODES, total as u64, all);
+        facts.derive(id, comparison::SUMMARY, summary.into(), here);
+        facts.derive(id, comparison::ODD, sides::names(&names).into(), here);
         if !names.is_empty() {
             concerns.insert(id, names);
         }
@@ -685,16 +668,9 @@ impl Table {
                 sides::names(&cut)
             ),
         };
-        facts.set(
-            id,
-            comparison::COMPLETE,
-            Fact::derived(cut.is_empty(), "the last lines of recordings"),
-        );
-        facts.set(
-            id,
-            comparison::SUMMARY,
-            Fact::derived(summary.into(), "the last lines of recordings"),
-        );
+        let how = "the last lines of recordings";
+        facts.derive(id, comparison::COMPLETE, cut.is_empty(), how);
+        facts.derive(id, comparison::SUMMARY, summary.into(), how);
         if !cut.is_empty() {
             concerns.insert(id, cut);
         }
@@ -718,14 +694,55 @@ impl Table {
         facts.set(id, comparison::APART_LEAST, fact(Ok(apart.least)));
         facts.set(id, comparison::APART_MOST, fact(apart.most));
         facts.set(id, comparison::APART, fact(apart.exactly));
-        let summary = Fact::derived(apart.summary.into(), how);
-        facts.set(id, comparison::SUMMARY, summary);
+        facts.derive(id, comparison::SUMMARY, apart.summary.into(), how);
         let odd = Fact::derived(sides::names(&apart.odd).into(), how);
         facts.set(id, comparison::ODD, odd);
         let nodes = Fact::derived(self.nodes.len() as u64, how);
         facts.set(id, comparison::NODES, nodes);
         if !apart.odd.is_empty() {
             concerns.insert(id, apart.odd);
+        }
+    }
+
+    /// Nodes whose neighbours are written down wrong, and those whose load or free memory is far from that of their equals. Nothing is stated of what
+    /// no node says.
+    fn outliers(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
+        let nodes = self.nodes.iter();
+        let nodes: Vec<_> = nodes.map(|node| (&*node.name, &node.neighbours)).collect();
+        if let Some(wrong) = neighbours::compare(&nodes) {
+            let mut at: Vec<u32> = wrong.iter().map(|(at, _)| *at as u32).collect();
+            at.dedup();
+            let shared = Shared {
+                found: !wrong.is_empty(),
+                open: (!self.one_realm()).then(|| "pseudonyms under several keys".into()),
+                parts: wrong
+                    .into_iter()
+                    .map(|(_, what)| what)
+                    .take(SHOWN)
+                    .collect(),
+                names: self.names(&at),
+            };
+            self.state_shared(facts, concerns, ComparedProperty::Neighbour, shared);
+        }
+        let figures = std::mem::take(&mut self.figures);
+        for (of, allowed) in [
+            (ComparedProperty::Load, limit::LOAD_APART),
+            (ComparedProperty::Memory, limit::MEMORY_APART),
+        ] {
+            let kinds = figures
+                .iter()
+                .filter(|((figure, _), nodes)| *figure == of && nodes.len() > 1);
+            let found = kinds.map(|(_, nodes)| figures::outliers(of, nodes, facts.limit(allowed)));
+            let (names, parts): (Vec<_>, Vec<_>) = found.unzip();
+            let shared = Shared {
+                found: names.iter().any(|names| !names.is_empty()),
+                open: None,
+                parts,
+                names: names.concat(),
+            };
+            if !shared.parts.is_empty() {
+                self.state_shared(facts, concerns, of, shared);
+            }
         }
     }
 
@@ -789,10 +806,7 @@ impl Table {
 }
 
 fn gap(why: Arc<str>) -> Gap {
-    Gap {
-        why: Why::Missing(why.into()),
-        origin: Origin::derived("all nodes compared"),
-    }
+    Gap::new(Why::Missing(why.into()), Origin::derived(ALL_NODES))
 }
 
 fn instance(
@@ -807,47 +821,31 @@ fn instance(
         (_, None) => of.word().to_owned(),
     };
     let id = facts.instance(Subject::Comparison, Facts::CLUSTER, &name);
-    facts.set(id, comparison::OF, Fact::derived(of, "all nodes compared"));
+    facts.derive(id, comparison::OF, of, ALL_NODES);
     if let Some(variable) = variable {
-        facts.set(
-            id,
-            comparison::VARIABLE,
-            Fact::derived(variable.into(), "all nodes compared"),
-        );
+        facts.derive(id, comparison::VARIABLE, variable.into(), ALL_NODES);
     }
     let group = group.unwrap_or("all nodes");
-    facts.set(
-        id,
-        comparison::GROUP,
-        Fact::derived(group.into(), "all nodes compared"),
-    );
+    facts.derive(id, comparison::GROUP, group.into(), ALL_NODES);
     id
 }
 
 fn tell(facts: &mut Facts, id: Id, finding: &Finding, why: &Arc<str>) {
     let how: Arc<str> = finding.summary.as_str().into();
     let fact = |known: Option<bool>| match known {
-        Some(known) => Fact::derived(known, "all nodes compared"),
+        Some(known) => Fact::derived(known, ALL_NODES),
         None => Fact::Unknown(gap(Arc::clone(why))),
     };
     facts.set(id, comparison::AGREE, fact(finding.agree));
     facts.set(id, comparison::MAJORITY, fact(finding.majority));
-    facts.set(
-        id,
-        comparison::SUMMARY,
-        Fact::derived(Arc::clone(&how), "all nodes compared"),
-    );
+    facts.derive(id, comparison::SUMMARY, Arc::clone(&how), ALL_NODES);
     let value = match finding.majority {
         None => Fact::Unknown(gap(Arc::clone(why))),
-        Some(_) => Fact::derived(Arc::clone(&finding.value), "all nodes compared"),
+        Some(_) => Fact::derived(Arc::clone(&finding.value), ALL_NODES),
     };
     facts.set(id, comparison::VALUE, value);
     let odd = sides::names(&finding.odd);
-    facts.set(
-        id,
-        comparison::ODD,
-        Fact::derived(odd.into(), "all nodes compared"),
-    );
+    facts.derive(id, comparison::ODD, odd.into(), ALL_NODES);
 }
 
 /// What machines share that each has for itself.
@@ -909,6 +907,9 @@ fn label(of: ComparedProperty) -> &'static str {
         ComparedProperty::HostId => "NCCL_HOSTID",
         ComparedProperty::Machine => "machines",
         ComparedProperty::Clock => "clock",
+        ComparedProperty::Neighbour => "neighbours",
+        ComparedProperty::Load => "load",
+        ComparedProperty::Memory => "free memory",
         ComparedProperty::Presence => "presence",
         ComparedProperty::Wholeness => "whole recordings",
         ComparedProperty::Kinds => "kinds of nodes",

@@ -22,6 +22,8 @@ fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
         own: Vec::new(),
         own_open: Vec::new(),
         clock: None,
+        neighbours: Default::default(),
+        figures: Vec::new(),
         variables: Ok(Vec::new()),
     }
 }
@@ -122,7 +124,7 @@ fn nodes_of_unknown_kind_leave_their_comparison_unknown() {
         sample.properties.clear();
     }
     let facts = stated(samples);
-    for property in ComparedProperty::ALIKE {
+    for &property in ComparedProperty::ALIKE {
         let id = of(&facts, property);
         assert_eq!(facts.known(id, comparison::AGREE), None, "{property:?}");
     }

@@ -11,11 +11,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id, ruleset: &Fact<Arc<Ruleset>>) 
     let has_ufw = managers
         .clone()
         .map(|names| names.iter().any(|name| &**name == "ufw"));
-    facts.set(
-        node,
-        node::UFW_MISSING,
-        proven(has_ufw, ruleset).map(|has| !has),
-    );
+    let ufw_missing = proven(has_ufw, ruleset).map(|has| !has);
+    facts.set(node, node::UFW_MISSING, ufw_missing);
     let both = proven(managers.clone().map(|names| names.len() > 1), ruleset);
     // Where both are seen there is no third.
     let managers = match both.known() {

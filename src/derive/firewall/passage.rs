@@ -6,7 +6,7 @@ use super::evaluate::{End, Outcome, evaluate};
 use super::packet::{Doubt, Packet};
 use crate::fact::flow::{self, FlowCondition, FlowPassage};
 use crate::fact::ruleset::{PacketField, Ruleset, Step, Values};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent};
 use crate::small_sort;
 
 /// Parts of a range of ports that are judged one by one, beyond which nobody knows.
@@ -194,10 +194,10 @@ pub(super) fn segments(range: (u16, u16), cuts: &[u32]) -> Result<Vec<(u16, u16)
             "the rules cut ports {low}-{high} into {} parts",
             starts.len()
         );
-        return Err(Gap {
-            why: Why::NotUnderstood(why.into()),
-            origin: Origin::derived("the packet filter's rules"),
-        });
+        return Err(Gap::misread(
+            why,
+            Origin::derived("the packet filter's rules"),
+        ));
     }
     let ends = starts.iter().skip(1).map(|next| next - 1).chain([high]);
     // All numbers lie between two ports.
@@ -293,10 +293,10 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
             share,
         },
         (_, Some(what), _) => {
-            return Err(Gap {
-                why: Why::NotUnderstood(what),
-                origin: Origin::derived("the packet filter's rules"),
-            });
+            return Err(Gap::misread(
+                what,
+                Origin::derived("the packet filter's rules"),
+            ));
         }
         (_, None, Some((condition, rule))) => Judged {
             passage: FlowPassage::Depends,
@@ -355,26 +355,10 @@ pub(super) fn state(facts: &mut Facts, id: Id, judged: Result<Judged, Gap>, orig
         false => ports.join(", "),
     };
     let known = |value| Fact::Known(value, origin.clone());
-    facts.set(
-        id,
-        flow::VERDICT,
-        Fact::Known(judged.passage, origin.clone()),
-    );
+    facts.know(id, flow::VERDICT, judged.passage, origin);
     facts.set(id, flow::RULE, known(judged.rule));
-    facts.set(
-        id,
-        flow::EXPLICIT,
-        Fact::Known(judged.explicit, origin.clone()),
-    );
-    facts.set(
-        id,
-        flow::CONDITION,
-        Fact::Known(judged.condition, origin.clone()),
-    );
+    facts.know(id, flow::EXPLICIT, judged.explicit, origin);
+    facts.know(id, flow::CONDITION, judged.condition, origin);
     facts.set(id, flow::BLOCKED_PORTS, known(ports.into()));
-    facts.set(
-        id,
-        flow::BLOCKED_SHARE,
-        Fact::Known(Percent(judged.share), origin.clone()),
-    );
+    facts.know(id, flow::BLOCKED_SHARE, Percent(judged.share), origin);
 }

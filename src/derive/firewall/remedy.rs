@@ -36,6 +36,13 @@ fn before_policy(
     let (_, place) = policy.split_once(" of chain ")?;
     let (chain, table) = place.split_once(" in table ")?;
     let (family, name) = table.split_once(' ')?;
+    // What stops a flow can be the chain of its replies.
+    let hook = chain.to_ascii_lowercase();
+    let direction = match direction {
+        _ if hook.contains("input") => Direction::In,
+        _ if hook.contains("output") => Direction::Out,
+        own => own,
+    };
     let (at, side) = match direction {
         Direction::In => ("iifname", "saddr"),
         Direction::Out => ("oifname", "daddr"),
@@ -95,5 +102,9 @@ mod tests {
             "10.1.2.0/24",
         );
         assert!(out.contains("oifname \"eth0\" ip daddr"), "{out}");
+        // The reply to what is sent comes in.
+        let reply = "policy drop of chain filter_INPUT in table inet firewalld";
+        let reply = remedy(reply, Direction::Out, "eth0", "10.1.2.0/24");
+        assert!(reply.contains("iifname \"eth0\" ip saddr"), "{reply}");
     }
 }

@@ -463,6 +463,26 @@ fn the_flows_of_a_node() {
 }
 
 #[test]
+fn a_spare_adapter_that_is_down_and_has_no_address_has_no_flow() {
+    for (up, flows) in [(true, true), (false, false)] {
+        let mut facts = Facts::new();
+        let id = machine(&mut facts, stated(Arc::new(input(true, Vec::new()))));
+        let device = facts.instance(Subject::Device, id, "rxe1");
+        facts.set(device, device::NODE_TYPE, stated(NodeType::Ca));
+        let spare = facts.instance(Subject::Port, device, "rxe1/1");
+        facts.set(spare, port::LINK_LAYER, stated(LinkLayer::Ethernet));
+        facts.set(spare, port::HAS_NETDEV, stated(true));
+        facts.set(spare, port::NETDEV, stated("spare0".into()));
+        let own = facts.instance(Subject::Interface, id, "spare0");
+        facts.set(own, interface::ADDRESSES, stated([].into()));
+        facts.set(own, interface::UP, stated(up));
+        derive(&mut facts, id);
+        let flow = facts.find(Subject::Flow, id, "RoCE v2 in on spare0");
+        assert_eq!(flow.is_some(), flows, "up: {up}");
+    }
+}
+
+#[test]
 fn a_flow_that_no_interface_lets_through_is_used_whichever_is_chosen() {
     let used = |others: &[(&str, &str, bool)], listed: bool| {
         let mut facts = Facts::new();

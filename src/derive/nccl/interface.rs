@@ -7,6 +7,7 @@ use super::list::List;
 use crate::fact::nccl_version::Version;
 use crate::fact::selection::InterfaceReach;
 use crate::fact::{Facts, Gap, Id, Subject, interface};
+use crate::network::Network;
 
 /// Interfaces that NCCL uses at most.
 const MOST: usize = 16;
@@ -181,20 +182,9 @@ fn same_subnet(entries: &[Entry], id: &str) -> Result<Vec<Arc<str>>, Gap> {
             "the address of the host that NCCL_COMM_ID names",
         ));
     };
-    let inside = |entry: &&Entry| match (entry.address, wanted) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => {
-            let mask = u32::MAX
-                .checked_shl(32 - u32::from(entry.prefix.min(32)))
-                .unwrap_or(0);
-            u32::from(a) & mask == u32::from(b) & mask
-        }
-        (IpAddr::V6(a), IpAddr::V6(b)) => {
-            let mask = u128::MAX
-                .checked_shl(128 - u32::from(entry.prefix.min(128)))
-                .unwrap_or(0);
-            u128::from(a) & mask == u128::from(b) & mask
-        }
-        _ => false,
+    let inside = |entry: &&Entry| {
+        let net = Network::of(entry.address, entry.prefix);
+        net.is_some_and(|net| net.has(wanted))
     };
     Ok(entries
         .iter()
@@ -205,41 +195,10 @@ fn same_subnet(entries: &[Entry], id: &str) -> Result<Vec<Arc<str>>, Gap> {
 }
 
 /// Interfaces that container engines, hypervisors and tunnels make.
-const VIRTUAL_NAMES: [&str; 22] = [
-    "docker",
-    "br-",
-    "veth",
-    "virbr",
-    "cni",
-    "flannel",
-    "cali",
-    "lxcbr",
-    "lxdbr",
-    "incusbr",
-    "podman",
-    "tunl",
-    "tailscale",
-    "wg",
-    "tun",
-    "tap",
-    "zt",
-    "kube-",
-    "nodelocal",
-    "vnet",
-    "vmnet",
-    "ip6tnl",
-];
-const VIRTUAL_KINDS: [&str; 9] = [
-    "tun",
-    "wireguard",
-    "vxlan",
-    "ipip",
-    "sit",
-    "ip6tnl",
-    "gre",
-    "ifb",
-    "vti",
-];
+const VIRTUAL_NAMES: &str = "\
+    docker br- veth virbr cni flannel cali lxcbr lxdbr incusbr podman tunl tailscale wg tun tap \
+    zt kube- nodelocal vnet vmnet ip6tnl";
+const VIRTUAL_KINDS: &str = "tun wireguard vxlan ipip sit ip6tnl gre ifb vti";
 
 /// What an interface is good for between nodes. The veth of a container is its network; the host's end of one is not.
 pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceReach {
@@ -251,8 +210,10 @@ pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceRea
     let kind = id.and_then(|id| facts.known(id, interface::KIND));
     if is_loopback {
         InterfaceReach::Loopback
-    } else if VIRTUAL_NAMES.iter().any(|begin| name.starts_with(begin))
-        || kind.is_some_and(|kind| VIRTUAL_KINDS.contains(&&*kind))
+    } else if VIRTUAL_NAMES
+        .split(' ')
+        .any(|begin| name.starts_with(begin))
+        || kind.is_some_and(|kind| VIRTUAL_KINDS.split(' ').any(|one| one == &*kind))
     {
         InterfaceReach::Virtual
     } else {

@@ -11,16 +11,7 @@ const LEVELS: [&str; 10] = [
 ];
 /// The default of `NCCL_NET_GDR_LEVEL`.
 const PXB: usize = 5;
-const ALGORITHMS: [&str; 8] = [
-    "tree",
-    "ring",
-    "collnet",
-    "collnetdirect",
-    "collnetchain",
-    "nvls",
-    "nvlstree",
-    "pat",
-];
+const ALGORITHMS: &str = "tree ring collnet collnetdirect collnetchain nvls nvlstree pat";
 const PROTOCOLS: [&str; 3] = ["ll", "ll128", "simple"];
 const DEBUG: [&str; 7] = ["NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE", "ATTN"];
 
@@ -39,20 +30,7 @@ const RANGES: [(&str, i64, i64); 9] = [
 ];
 /// Networks that `NCCL_NET` can name: NCCL's own, and the beginnings of known plugins' names, in small letters.
 const NETWORKS: [&str; 2] = ["ib", "socket"];
-const PLUGINS: [&str; 12] = [
-    "anp",
-    "aws",
-    "bxi",
-    "cxi",
-    "fastrak",
-    "fasttrak",
-    "gib",
-    "gpudirect",
-    "ibext",
-    "libfabric",
-    "ofi",
-    "ucx",
-];
+const PLUGINS: &str = "anp aws bxi cxi fastrak fasttrak gib gpudirect ibext libfabric ofi ucx";
 
 /// The numbers that a variable takes, in words.
 pub(super) fn range(name: &str) -> String {
@@ -68,7 +46,7 @@ pub(super) fn is_unknown_network(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     !value.is_empty()
         && !NETWORKS.contains(&&*value)
-        && !PLUGINS.iter().any(|plugin| value.starts_with(plugin))
+        && !PLUGINS.split(' ').any(|plugin| value.starts_with(plugin))
 }
 
 /// What NCCL makes of a value, in words.
@@ -109,7 +87,7 @@ pub(super) fn refused(name: &str, value: &str) -> bool {
         "NCCL_P2P_LEVEL" | "NCCL_NET_GDR_LEVEL" => {
             !one_of(&LEVELS) && !value.starts_with(|c: char| c.is_ascii_digit())
         }
-        "NCCL_ALGO" => !words_of(value).all(|word| ALGORITHMS.contains(&&*word)),
+        "NCCL_ALGO" => !words_of(value).all(|word| ALGORITHMS.split(' ').any(|one| one == &*word)),
         "NCCL_PROTO" => !words_of(value).all(|word| PROTOCOLS.contains(&&*word)),
         "NCCL_SOCKET_FAMILY" | "NCCL_IB_ADDR_FAMILY" => !one_of(&["AF_INET", "AF_INET6"]),
         "NCCL_LAUNCH_MODE" => !one_of(&["PARALLEL", "GROUP"]),

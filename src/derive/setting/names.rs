@@ -1,13 +1,13 @@
 //! The interfaces and devices that a setting names, in the syntax of whoever reads it.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::interfaces;
 use crate::derive::tally;
 use crate::fact::port::PortState;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, interface, port, setting};
+use crate::network::Network;
 
 /// How a list names what it means.
 #[derive(Clone, Copy, PartialEq)]
@@ -194,7 +194,7 @@ impl Named {
 
     /// The interfaces with an address in a subnet.
     fn in_subnet(&self, facts: &Facts, entry: &str) -> EntryMeaning {
-        let Some((net, length)) = subnet(entry) else {
+        let Ok(net) = Network::read(entry) else {
             return EntryMeaning::ToNothing;
         };
         let mut found = Vec::new();
@@ -202,8 +202,8 @@ impl Named {
         for id in self.interfaces.values() {
             match facts.get(*id, interface::ADDRESSES) {
                 Fact::Known(addresses, _) => {
-                    let mut inside = addresses.iter().filter_map(|a| subnet(a));
-                    if inside.any(|(address, _)| masked(address, length) == masked(net, length)) {
+                    let mut own = addresses.iter().filter_map(|a| a.split('/').next());
+                    if own.any(|own| own.parse().is_ok_and(|own| net.has(own))) {
                         found.push(*id);
                     }
                 }
@@ -243,22 +243,6 @@ impl Named {
             .min()
             .map(|(_, name)| name)
     }
-}
-
-/// An address with the length of its subnet's mask: `10.0.0.0/24`.
-fn subnet(text: &str) -> Option<(IpAddr, u32)> {
-    let (address, length) = text.split_once('/')?;
-    Some((address.trim().parse().ok()?, length.trim().parse().ok()?))
-}
-
-/// The bits of an address that a mask of this length keeps, and which family it is of.
-fn masked(address: IpAddr, length: u32) -> (bool, u128) {
-    let (v4, bits, value) = match address {
-        IpAddr::V4(v4) => (true, 32, u128::from(u32::from(v4))),
-        IpAddr::V6(v6) => (false, 128, u128::from(v6)),
-    };
-    let below = bits - length.min(bits);
-    (v4, value.checked_shr(below).unwrap_or(0))
 }
 
 /// How many letters have to be changed, added or taken away (Levenshtein).
@@ -335,7 +319,8 @@ fn local_only(facts: &Facts, node: Id, found: &[Id], open: Option<&Gap>) -> Fact
     Fact::derived(!found.is_empty(), how).unless(open)
 }
 
-fn leads_nowhere(facts: &Facts, node: Id, id: Id) -> Fact<bool> {
+/// Whether an interface leads to this host alone.
+pub(in crate::derive) fn leads_nowhere(facts: &Facts, node: Id, id: Id) -> Fact<bool> {
     match facts.get(id, interface::LOOPBACK) {
         Fact::Known(false, _) => {}
         answer => return answer,
@@ -369,20 +354,6 @@ fn leads_nowhere(facts: &Facts, node: Id, id: Id) -> Fact<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn subnets() {
-        let is_in = |address: &str, net: &str| {
-            let (net, length) = subnet(net).unwrap();
-            masked(subnet(address).unwrap().0, length) == masked(net, length)
-        };
-        assert!(is_in("10.1.2.3/24", "10.1.0.0/16"));
-        assert!(!is_in("10.2.2.3/24", "10.1.0.0/16"));
-        assert!(is_in("10.2.2.3/24", "0.0.0.0/0"));
-        assert!(!is_in("fd00::1/64", "0.0.0.0/0"));
-        assert!(is_in("fd00::1/64", "fd00::/64"));
-        assert_eq!(subnet("10.0.0.0/x"), None);
-    }
 
     #[test]
     fn distances() {

@@ -52,11 +52,8 @@ pub(super) fn gpu_nics(
             let name = [facts.name(gpu), " - ", facts.name(nic.function)].concat();
             let pair = facts.instance(Subject::GpuNic, gpu, &name);
             facts.relate(pair, nic.function);
-            facts.set(
-                pair,
-                gpu_nic::NIC,
-                Fact::derived(Arc::clone(&nic.name), "the function's RDMA device"),
-            );
+            let how = "the function's RDMA device";
+            facts.derive(pair, gpu_nic::NIC, Arc::clone(&nic.name), how);
             facts.set(pair, gpu_nic::DISTANCE, distance.clone());
         }
         distances.push(row);
@@ -86,12 +83,8 @@ pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
             let pair = facts.instance(Subject::GpuPair, node, &[&*a, " - ", &*b].concat());
             facts.relate(pair, *first);
             facts.relate(pair, *second);
-            facts.set(pair, gpu_pair::FIRST, Fact::derived(a, "the lower address"));
-            facts.set(
-                pair,
-                gpu_pair::SECOND,
-                Fact::derived(b, "the higher address"),
-            );
+            facts.derive(pair, gpu_pair::FIRST, a, "the lower address");
+            facts.derive(pair, gpu_pair::SECOND, b, "the higher address");
             let distance = distance::distance(here, there, &numa_nodes);
             facts.set(pair, gpu_pair::DISTANCE, distance);
         }

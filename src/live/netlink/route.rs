@@ -19,11 +19,14 @@ const IFADDRMSG: usize = 8;
 const IFLA_EXT_MASK: u16 = 29;
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 
-/// `IFLA_IFNAME`, `_MTU`, `_LINK`, `_MASTER`, `_OPERSTATE`, `_LINKINFO`.
-const OF_LINK: &[u16] = &[3, 4, 5, 10, 16, IFLA_LINKINFO];
+/// `IFLA_IFNAME`, `_MTU`, `_LINK`, `_MASTER`, `_OPERSTATE`, `_LINKINFO`, `_XDP`.
+const OF_LINK: &[u16] = &[3, 4, 5, 10, 16, IFLA_LINKINFO, IFLA_XDP];
 const IFLA_LINKINFO: u16 = 18;
 /// `IFLA_INFO_KIND`, the one of `IFLA_LINKINFO` that is kept.
 const OF_LINKINFO: &[u16] = &[1];
+const IFLA_XDP: u16 = 43;
+/// `IFLA_XDP_ATTACHED`, `_PROG_ID`.
+const OF_XDP: &[u16] = &[2, 4];
 /// `IFA_ADDRESS`, `IFA_LOCAL`, `IFA_LABEL`, `IFA_FLAGS`.
 const OF_ADDRESS: &[u16] = &[1, 2, 3, 8];
 
@@ -87,10 +90,15 @@ fn keep<const FIXED: usize>(all: &[u8], kept: &[u16]) -> Option<Vec<u8>> {
 fn keep_attributes(attributes: Attributes<'_>, kept: &[u16], out: &mut Vec<u8>) -> Option<()> {
     for each in attributes.each() {
         let (kind, value) = each.ok()?;
-        // The one attribute that holds others.
-        if kind == IFLA_LINKINFO && kept == OF_LINK {
+        // Attributes that hold others.
+        let within = match kind {
+            IFLA_LINKINFO if kept == OF_LINK => Some(OF_LINKINFO),
+            IFLA_XDP if kept == OF_LINK => Some(OF_XDP),
+            _ => None,
+        };
+        if let Some(kept) = within {
             let mut inner = Vec::new();
-            keep_attributes(Attributes(value), OF_LINKINFO, &mut inner)?;
+            keep_attributes(Attributes(value), kept, &mut inner)?;
             out.extend(attribute(kind, &inner));
         } else if kept.contains(&kind) {
             out.extend(attribute(kind, value));

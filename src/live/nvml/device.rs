@@ -67,17 +67,21 @@ fn fields_and_fabric(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     out.insert("nvmlDeviceGetGpuFabricInfo", fabric);
 }
 
-/// Asks functions without arguments, and keeps what they say under their names.
+/// Asks functions, and keeps what they say under their names: those without arguments by the type of what they return, others by a function of
+/// this file.
 macro_rules! ask {
     ($out:ident, $lib:ident, $device:ident, $how:ident: $($function:ident),* $(,)?) => {
         $( $out.insert(stringify!($function), $how(&$lib.$function, $device)); )*
+    };
+    ($out:ident, $lib:ident, $device:ident; $($function:ident = $how:path;)*) => {
+        $( $out.insert(stringify!($function), $how($lib, $device)); )*
     };
 }
 
 fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask!(out, lib, device, text: nvmlDeviceGetName, nvmlDeviceGetSerial, nvmlDeviceGetUUID, nvmlDeviceGetVbiosVersion);
     ask!(out, lib, device, call_device: nvmlDeviceGetIndex, nvmlDeviceGetMinorNumber, nvmlDeviceGetModuleId);
-    out.insert("nvmlDeviceGetGspFirmwareVersion", firmware(lib, device));
+    ask!(out, lib, device; nvmlDeviceGetGspFirmwareVersion = firmware;);
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
@@ -131,10 +135,7 @@ fn current_and_pending<E>(
 fn modes(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask!(out, lib, device, call_device: nvmlDeviceGetPersistenceMode, nvmlDeviceGetComputeMode);
     ask!(out, lib, device, current_and_pending: nvmlDeviceGetMigMode, nvmlDeviceGetEccMode);
-    out.insert(
-        "nvmlDeviceGetMigDeviceHandleByIndex",
-        instances(lib, device),
-    );
+    ask!(out, lib, device; nvmlDeviceGetMigDeviceHandleByIndex = instances;);
 }
 
 /// How many MIG devices a GPU has.
@@ -159,31 +160,24 @@ fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     for (error, kind) in ERRORS {
         for (counter, since) in COUNTERS {
-            out.insert(
-                &format!("nvmlDeviceGetTotalEccErrors/{error}/{counter}"),
-                total(lib, device, kind, since),
-            );
+            let name = format!("nvmlDeviceGetTotalEccErrors/{error}/{counter}");
+            out.insert(&name, total(lib, device, kind, since));
             for (place, location) in PLACES {
-                out.insert(
-                    &format!("nvmlDeviceGetMemoryErrorCounter/{error}/{counter}/{place}"),
-                    counted(lib, device, (kind, since, location)),
-                );
+                let name = format!("nvmlDeviceGetMemoryErrorCounter/{error}/{counter}/{place}");
+                out.insert(&name, counted(lib, device, (kind, since, location)));
             }
         }
     }
-    out.insert(
-        "nvmlDeviceGetSramEccErrorStatus",
-        versioned::sram(lib, device),
-    );
+    ask!(out, lib, device; nvmlDeviceGetSramEccErrorStatus = versioned::sram;);
     for (name, cause) in CAUSES {
-        out.insert(
-            &format!("nvmlDeviceGetRetiredPages/{name}"),
-            retired(lib, device, cause),
-        );
+        let name = format!("nvmlDeviceGetRetiredPages/{name}");
+        out.insert(&name, retired(lib, device, cause));
     }
     ask!(out, lib, device, call_device: nvmlDeviceGetRetiredPagesPendingStatus);
-    out.insert("nvmlDeviceGetRemappedRows", remapped(lib, device));
-    out.insert("nvmlDeviceGetRowRemapperHistogram", histogram(lib, device));
+    ask! { out, lib, device;
+        nvmlDeviceGetRemappedRows = remapped;
+        nvmlDeviceGetRowRemapperHistogram = histogram;
+    }
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
@@ -227,17 +221,18 @@ fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let (mut corrected, mut uncorrected, mut pending, mut failed) = (0, 0, 0, 0);
     // SAFETY: the type is that of the bindings; the four numbers live for the call.
     code(unsafe {
+        let (corrected, uncorrected) = (&raw mut corrected, &raw mut uncorrected);
         function(
             device,
-            &raw mut corrected,
-            &raw mut uncorrected,
+            corrected,
+            uncorrected,
             &raw mut pending,
             &raw mut failed,
         )
     })?;
-    Ok(
-        json!({ "corrRows": corrected, "uncRows": uncorrected, "isPending": pending, "failureOccurred": failed }),
-    )
+    Ok(json!({
+        "corrRows": corrected, "uncRows": uncorrected, "isPending": pending, "failureOccurred": failed,
+    }))
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
@@ -264,14 +259,10 @@ fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
         let most = with(&lib.nvmlDeviceGetMaxClockInfo, device, clock);
         out.insert(&format!("nvmlDeviceGetMaxClockInfo/{name}"), most);
     }
-    out.insert(
-        "nvmlDeviceGetApplicationsClock/graphics",
-        with(&lib.nvmlDeviceGetApplicationsClock, device, 0),
-    );
-    out.insert(
-        "nvmlDeviceGetDefaultApplicationsClock/graphics",
-        with(&lib.nvmlDeviceGetDefaultApplicationsClock, device, 0),
-    );
+    let clock = with(&lib.nvmlDeviceGetApplicationsClock, device, 0);
+    out.insert("nvmlDeviceGetApplicationsClock/graphics", clock);
+    let clock = with(&lib.nvmlDeviceGetDefaultApplicationsClock, device, 0);
+    out.insert("nvmlDeviceGetDefaultApplicationsClock/graphics", clock);
     // Its name before release 535.
     let older: &Result<DeviceFunction<c_ulonglong>, _> =
         &lib.nvmlDeviceGetCurrentClocksThrottleReasons;
@@ -280,20 +271,14 @@ fn clocks(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
         said => said,
     };
     out.insert("nvmlDeviceGetCurrentClocksEventReasons", reasons);
-    out.insert(
-        "nvmlDeviceGetTemperature/gpu",
-        with(&lib.nvmlDeviceGetTemperature, device, 0),
-    );
+    let temperature = with(&lib.nvmlDeviceGetTemperature, device, 0);
+    out.insert("nvmlDeviceGetTemperature/gpu", temperature);
     for (name, threshold) in THRESHOLDS {
-        out.insert(
-            &format!("nvmlDeviceGetTemperatureThreshold/{name}"),
-            with(&lib.nvmlDeviceGetTemperatureThreshold, device, threshold),
-        );
+        let name = format!("nvmlDeviceGetTemperatureThreshold/{name}");
+        let said = with(&lib.nvmlDeviceGetTemperatureThreshold, device, threshold);
+        out.insert(&name, said);
     }
-    out.insert(
-        "nvmlDeviceGetMarginTemperature",
-        versioned::margin(lib, device),
-    );
+    ask!(out, lib, device; nvmlDeviceGetMarginTemperature = versioned::margin;);
     ask!(out, lib, device, call_device: nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementDefaultLimit);
 }
 
@@ -302,8 +287,10 @@ fn link_and_memory(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
         nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetCurrPcieLinkWidth,
         nvmlDeviceGetGpuMaxPcieLinkGeneration, nvmlDeviceGetMaxPcieLinkWidth, nvmlDeviceGetPcieReplayCounter,
     );
-    out.insert("nvmlDeviceGetMemoryInfo_v2", versioned::memory(lib, device));
-    out.insert("nvmlDeviceGetBAR1MemoryInfo", bar1(lib, device));
+    ask! { out, lib, device;
+        nvmlDeviceGetMemoryInfo_v2 = versioned::memory;
+        nvmlDeviceGetBAR1MemoryInfo = bar1;
+    }
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]

@@ -70,11 +70,8 @@ pub(crate) fn mtu_bytes(mtu: u32) -> u32 {
 fn first_packet() -> Result<u32, Failure> {
     let mut bytes = [0; 4];
     let flags = rustix::rand::GetRandomFlags::empty();
-    rustix::rand::getrandom(&mut bytes[..], flags).map_err(|e| Failure {
-        function: "getrandom".to_owned(),
-        code: Some(i64::from(e.raw_os_error())),
-        error: e.to_string(),
-    })?;
+    rustix::rand::getrandom(&mut bytes[..], flags)
+        .map_err(|e| Failure::new("getrandom", e.to_string()).code(i64::from(e.raw_os_error())))?;
     Ok(u32::from_ne_bytes(bytes) & 0x00ff_ffff)
 }
 

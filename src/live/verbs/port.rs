@@ -120,11 +120,7 @@ fn choose_gid(
 }
 
 fn named(what: &str, error: impl Into<String>) -> Failure {
-    Failure {
-        function: what.to_owned(),
-        code: None,
-        error: error.into(),
-    }
+    Failure::new(what, error)
 }
 
 impl Port {

@@ -37,11 +37,10 @@ impl PortRequest {
                 // A negative one is NCCL's way to leave the choice to itself.
                 None | Some("") => Ok(None),
                 Some(text) if text.starts_with('-') => Ok(None),
-                Some(text) => text.parse().map(Some).map_err(|_| Failure {
-                    function: name.to_owned(),
-                    code: None,
-                    error: format!("{text} is not a number"),
-                }),
+                Some(text) => text
+                    .parse()
+                    .map(Some)
+                    .map_err(|_| Failure::new(name, format!("{text} is not a number"))),
             }
         };
         let gid_index = match place.gid_index {
@@ -66,11 +65,7 @@ impl PortRequest {
 }
 
 fn small<N: TryFrom<u64>>(name: &str, number: u64) -> Result<N, Failure> {
-    N::try_from(number).map_err(|_| Failure {
-        function: name.to_owned(),
-        code: None,
-        error: format!("{number} is too large"),
-    })
+    N::try_from(number).map_err(|_| Failure::new(name, format!("{number} is too large")))
 }
 
 #[cfg(test)]

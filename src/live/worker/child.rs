@@ -1,5 +1,6 @@
 //! Children of this process: this same program, each in a process group of its own, with a lifeline.
 
+use crate::live::clock;
 use crate::live::{own_process, trusted};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -51,17 +52,13 @@ pub fn kill_group(child: &Child) {
 }
 
 /// The status of a child that ends by then.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 pub fn wait_until(child: &mut Child, until: Instant) -> Option<ExitStatus> {
     // Most are about to end; one that is not is looked after now and then.
     let mut pause = Duration::from_micros(100);
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if Instant::now() < until => std::thread::sleep(pause),
+            Ok(None) if clock::now() < until => std::thread::sleep(pause),
             _ => return None,
         }
         pause = (pause * 2).min(Duration::from_millis(10));
@@ -69,12 +66,8 @@ pub fn wait_until(child: &mut Child, until: Instant) -> Option<ExitStatus> {
 }
 
 /// The status of a child that was killed, or closed its output.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 pub fn wait_a_moment(child: &mut Child) -> Option<ExitStatus> {
-    wait_until(child, Instant::now() + GRACE)
+    wait_until(child, clock::now() + GRACE)
 }
 
 /// How a process ended, as its status has it.

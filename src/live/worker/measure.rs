@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::child::{self, how_its_process_ended, kill_group, wait_a_moment};
 use super::{ChildOutput, Recorder, WatchedSource, lifeline, watch};
@@ -33,10 +33,6 @@ pub struct Measuring<'m> {
 }
 
 /// Asks these questions in order. `skip` gets each reply, and returns why a later question must not be asked any more.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 pub fn measure(
     how: &Measuring<'_>,
     questions: Vec<Question>,
@@ -92,16 +88,16 @@ pub fn measure(
                 }
             });
         }
-        let mut ends = Instant::now() + how.deadline;
+        let mut ends = clock::now() + how.deadline;
         // What became of the question at which the child ended, if it did not end by itself.
         let refusal = loop {
-            match inbox.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+            match inbox.recv_timeout(ends.saturating_duration_since(clock::now())) {
                 Ok(Line::Reply {
                     question, reply, ..
                 }) if open.front() == Some(&question) => {
                     open.pop_front();
                     put(question, reply);
-                    ends = Instant::now() + how.deadline;
+                    ends = clock::now() + how.deadline;
                     // The child goes on with the next one unless it is not to be asked.
                     if open.front().is_some_and(|next| skip(next).is_some()) {
                         break None;

@@ -489,20 +489,9 @@ fn variable_in(text: &str) -> Option<String> {
 
 fn is_settings_head(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let words = [
-        "config",
-        "configuration",
-        "setting",
-        "settings",
-        "arm",
-        "case",
-        "variant",
-        "env",
-        "environment",
-        "mode",
-        "variables",
-    ];
-    words.contains(&lower.as_str())
+    let words =
+        "config configuration setting settings arm case variant env environment mode variables";
+    words.split(' ').any(|word| word == lower)
 }
 
 /// Whether a head is of times (with their unit) or of a throughput (with its unit).
@@ -514,35 +503,15 @@ fn head_of_figure(text: &str) -> Option<Column> {
     };
     let per_second =
         lower.ends_with("/s") || lower.ends_with("/s)") || lower.contains("per second");
-    let rates = [
-        "throughput",
-        "busbw",
-        "algbw",
-        "bandwidth",
-        "samples",
-        "tokens",
-        "tflops",
-        "gb/s",
-        "gbps",
-        "images/",
-        "it/s",
-    ];
-    if per_second || rates.iter().any(|word| lower.contains(word)) {
+    let rates = "throughput busbw algbw bandwidth samples tokens tflops gb/s gbps images/ it/s";
+    if per_second || rates.split(' ').any(|word| lower.contains(word)) {
         let unit = if inner.is_empty() { text.trim() } else { inner };
         return Some(Column::Figure(unit.to_owned()));
     }
-    let times = [
-        "time",
-        "duration",
-        "elapsed",
-        "runtime",
-        "seconds",
-        "latency",
-        "wall clock",
-    ];
+    let times = "time, duration, elapsed, runtime, seconds, latency, wall clock";
     let unit = inner.split([',', ' ']).next().unwrap_or("");
     let of_time = !unit.is_empty() && unit_of_time(unit).is_some();
-    (of_time || times.iter().any(|word| lower.contains(word))).then(|| {
+    (of_time || times.split(", ").any(|word| lower.contains(word))).then(|| {
         Column::Time(if of_time {
             unit.to_owned()
         } else {
@@ -621,26 +590,11 @@ fn column(text: &str, cells: &[&str]) -> Column {
     if bad_or(&rate) {
         return Column::Figure(String::new());
     }
-    let factors = [
-        "model",
-        "stage",
-        "zero",
-        "batch",
-        "batch size",
-        "seq",
-        "sequence",
-        "precision",
-        "dtype",
-        "size",
-        "gpus",
-        "ranks",
-        "framework",
-        "nccl",
-        "cluster",
-    ];
+    let factors = "model, stage, zero, batch, batch size, seq, sequence, precision, dtype, size, gpus, \
+        ranks, framework, nccl, cluster";
     let repeats =
         distinct > 1 && distinct < cells.len() && !cells.iter().all(|cell| number(cell).is_some());
-    match distinct > 1 && (factors.contains(&lower) || repeats) {
+    match distinct > 1 && (factors.split(", ").any(|word| word == lower) || repeats) {
         true => Column::Other,
         false => Column::Passed,
     }

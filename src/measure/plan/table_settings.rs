@@ -48,19 +48,8 @@ const ON: &[&str] = &["on", "enabled", "enable", "used", "use", "using", "with"]
 const FILLER: &[&str] = &[
     "nccl", "env", "and", "or", "the", "set", "x", "export", "only", "over", "path", "memory",
 ];
-const BASELINE: &[&str] = &[
-    "default",
-    "defaults",
-    "baseline",
-    "base",
-    "none",
-    "nothing",
-    "normal",
-    "stock",
-    "unset",
-    "vanilla",
-    "everything",
-];
+const BASELINE: &str = "\
+    default defaults baseline base none nothing normal stock unset vanilla everything";
 const SOCKETS: &[&str] = &["socket", "sockets", "tcp", "ethernet"];
 
 /// The words of a text in small letters, with paths that have two words as one.
@@ -167,7 +156,7 @@ pub fn settings(text: &str) -> Option<Set> {
             if behind == 0 || WITHOUT.contains(&word) {
                 without = Some(off);
             }
-        } else if BASELINE.contains(&word) {
+        } else if BASELINE.split(' ').any(|one| one == word) {
             understood = true;
         } else if word == "all" {
             paths.extend(PATHS.iter().take(3).map(|path| (path, without)));

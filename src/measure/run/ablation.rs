@@ -3,7 +3,7 @@
 pub mod job;
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -95,9 +95,8 @@ pub fn measure_arms(
 }
 
 /// Says when the time of a budget is spent.
-#[expect(clippy::disallowed_methods, reason = "the budget is of real time")]
 fn spent_after(budget: Duration) -> impl Fn() -> bool {
-    let begun = Instant::now();
+    let begun = clock::now();
     move || begun.elapsed() >= budget
 }
 

@@ -1,11 +1,12 @@
 //! Runs the user's own job as a child that can be killed: an intermediate process watches the doctor, so that nothing of the job outlives it.
 
-use crate::live::own_process;
+use crate::live::{clock, descendants, own_process};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::nccl_logging::{LOG_LIMITS, NCCL_LOG_VARIABLES, micros_since};
 use crate::live::worker::child::{self, as_a_shell_has_it, kill_group, wait_a_moment, wait_until};
@@ -20,6 +21,9 @@ pub const ARGUMENT: &str = "__job";
 
 /// The longest line of output, in bytes; a longer one is read in parts.
 const MAX_LINE: u64 = 1 << 20;
+/// How long the intermediate process may take to end what is below it.
+const SWEEP: Duration = Duration::from_secs(8);
+
 /// How the job is run.
 pub struct JobOptions<'r> {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
@@ -31,14 +35,13 @@ pub struct JobOptions<'r> {
 }
 
 /// Runs the job once; returns its outcome and the recorded lines. `shown` gets each line of output.
-#[expect(clippy::disallowed_methods, reason = "the parent keeps the job's time")]
 pub fn run(
     how: &JobOptions<'_>,
     plan: &JobPlan,
     run: Run,
     mut shown: impl FnMut(&[u8]),
 ) -> (JobReply, Vec<Line>) {
-    let begun = Instant::now();
+    let begun = clock::now();
     let (events, inbox) = mpsc::sync_channel(256);
     let mut log = Reader::new(LOG_LIMITS);
     let mut figure = None;
@@ -54,18 +57,21 @@ pub fn run(
         Ok(mut child) => {
             let ends = begun + how.deadline;
             let hung = loop {
-                match inbox.recv_timeout(ends.saturating_duration_since(Instant::now())) {
+                match inbox.recv_timeout(ends.saturating_duration_since(clock::now())) {
                     Ok(bytes) => hear(bytes),
                     Err(RecvTimeoutError::Timeout) => break true,
                     // Both pipes are closed.
                     Err(RecvTimeoutError::Disconnected) => break false,
                 }
             };
-            let status = match hung {
-                true => None,
-                false => wait_until(&mut child, ends),
-            };
-            // Anything that it left running in its process group.
+            // Without its lifeline the intermediate process ends all that is below it.
+            drop(child.stdin.take());
+            let swept = clock::now() + SWEEP;
+            while let Ok(bytes) = inbox.recv_timeout(swept.saturating_duration_since(clock::now()))
+            {
+                hear(bytes);
+            }
+            let status = wait_until(&mut child, swept).filter(|_| !hung);
             kill_group(&child);
             let _ = wait_a_moment(&mut child);
             match status {
@@ -130,7 +136,7 @@ fn read_lines(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
     }
 }
 
-/// The intermediate process: starts the command, exits with its status, and kills it if the doctor is gone.
+/// The intermediate process: starts the command, ends what it leaves running, exits with its status, and ends it if the doctor is gone.
 ///
 /// # Errors
 ///
@@ -138,6 +144,8 @@ fn read_lines(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
 #[expect(clippy::disallowed_methods, reason = "the user's job is started")]
 pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32> {
     let program = command.next().unwrap_or_default();
+    // Where it is refused, what leaves the process group and loses its parent is not found.
+    let _ = descendants::adopt();
     let started = Command::new(&program)
         .args(command)
         .stdin(Stdio::null())
@@ -153,13 +161,39 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
         }
     };
     std::thread::spawn(|| {
-        // The parent never writes; its end of stdin closes when the parent is gone, however it ended.
+        // The parent never writes; its end of stdin closes when the parent is gone, however it ended, or when the time is up.
         let mut nothing = [0];
         while std::io::stdin()
             .read(&mut nothing)
             .is_ok_and(|read| read > 0)
         {}
+        end_descendants("");
         own_process::end_with_group();
     });
-    Ok(as_a_shell_has_it(child.wait()?))
+    // Where the lifeline's end came first, its sweep may have taken the status, and goes on.
+    let status = child.wait();
+    end_descendants(" after the job had ended");
+    Ok(as_a_shell_has_it(status?))
+}
+
+/// Ends what is left of the job, in whatever session it runs: a worker that lives on has GPUs and ports that the next run needs.
+fn end_descendants(when: &str) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (names, left) = descendants::end_all();
+    if !names.is_empty() && !when.is_empty() {
+        let names: Vec<String> = names
+            .iter()
+            .map(|(name, count)| format!("{count} × {name}"))
+            .collect();
+        terminal::say(&format!(
+            "rdma-doctor: ended what ran{when}: {}",
+            names.join(", ")
+        ));
+    }
+    if left > 0 {
+        terminal::say(&format!(
+            "rdma-doctor: {left} processes of the job do not end by SIGKILL"
+        ));
+    }
 }

@@ -17,10 +17,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use packet::largest_packet;
 
+use crate::live::clock;
 use crate::measure::plan::pairs::{Counted, Flow};
 
 /// Proves that a request comes from a node of the run.
@@ -147,7 +148,6 @@ fn wait_readable(listener: &TcpListener) -> io::Result<()> {
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
 fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
@@ -169,7 +169,7 @@ fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
             let mut chunk = vec![0; CHUNK];
             let window = Duration::from_millis(ms.into());
             let mut taken = stream.read(&mut chunk)? as u64;
-            let began = Instant::now();
+            let began = clock::now();
             let mut last = began;
             loop {
                 let left = window.saturating_sub(began.elapsed());
@@ -181,7 +181,7 @@ fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
                     Ok(0) => break,
                     Ok(bytes) => {
                         taken += bytes as u64;
-                        last = Instant::now();
+                        last = clock::now();
                     }
                     Err(error) if is_late(&error) => break,
                     Err(error) => return Err(error),
@@ -214,14 +214,13 @@ fn is_late(error: &io::Error) -> bool {
 /// # Errors
 ///
 /// Why it did not answer.
-#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
 pub fn ping(
     from: IpAddr,
     to: SocketAddr,
     token: &Token,
     wait: Duration,
 ) -> Result<Duration, String> {
-    let began = Instant::now();
+    let began = clock::now();
     let mut stream = dial::connect(from, to, wait).map_err(|e| describe_error(&e))?;
     let mut answer = [0];
     let mut ask = || -> io::Result<()> {
@@ -264,7 +263,6 @@ pub fn measure_flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duratio
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
 fn measure_round_trip(
     from: IpAddr,
     to: SocketAddr,
@@ -276,10 +274,10 @@ fn measure_round_trip(
     stream.set_read_timeout(Some(LATE))?;
     stream.set_write_timeout(Some(LATE))?;
     stream.write_all(&ProbeRequest::Echo.bytes(token))?;
-    let began = Instant::now();
+    let began = clock::now();
     let mut least = Duration::MAX;
     while began.elapsed() < window || least == Duration::MAX {
-        let sent = Instant::now();
+        let sent = clock::now();
         stream.write_all(b"e")?;
         stream.read_exact(&mut [0])?;
         least = least.min(sent.elapsed());
@@ -287,7 +285,6 @@ fn measure_round_trip(
     Ok(least)
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
 fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io::Result<Flow> {
     let mut stream = dial::connect(from, to, LATE)?;
     stream.set_read_timeout(Some(window + LATE))?;
@@ -296,7 +293,7 @@ fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> i
     let ms = u32::try_from(window.as_millis()).unwrap_or(u32::MAX);
     stream.write_all(&ProbeRequest::Receive(ms).bytes(token))?;
     let chunk = vec![0x5a; CHUNK];
-    let began = Instant::now();
+    let began = clock::now();
     while began.elapsed() < window {
         match stream.write(&chunk) {
             Ok(_) => {}

@@ -4,6 +4,7 @@
 //! blocks on a pipe. When a child fails, the others get a moment to report what they saw; then their process groups are killed. A child that has not
 //! ended at the deadline is hung, and its last step is known. If this process ends, in whatever way, the children see their stdin close and exit.
 
+use crate::live::clock;
 use crate::live::environment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -104,10 +105,6 @@ pub fn run(
 }
 
 /// The same for a run on several nodes: `part` names the ranks of this node, and only these get a line.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 pub fn run_part(
     how: &RankProcess<'_>,
     plan: &Plan,
@@ -116,7 +113,7 @@ pub fn run_part(
     mut progress: impl FnMut(usize, &str),
 ) -> Vec<Line> {
     let own = part.map_or(0..plan.ranks.len(), |part| part.numbers.clone());
-    let ends = Instant::now() + how.deadline;
+    let ends = clock::now() + how.deadline;
     let before = rank_cleanup::shared_files();
     let (events, inbox) = mpsc::sync_channel(256);
     let mut ranks: Vec<Rank> = Vec::with_capacity(own.len());
@@ -144,7 +141,7 @@ pub fn run_part(
             away.report_failure(&ranks, own.start);
         }
         bad |= away.as_ref().is_some_and(|away| away.failure.is_some());
-        let moment = Instant::now();
+        let moment = clock::now();
         if bad && grace.is_none() {
             grace = Some((moment + GRACE).min(ends));
         }
@@ -195,8 +192,8 @@ pub fn run_part(
         }
     }
     reap(&mut ranks);
-    let until = Instant::now() + LOG_DRAIN_TIMEOUT;
-    while let Ok(event) = inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
+    let until = clock::now() + LOG_DRAIN_TIMEOUT;
+    while let Ok(event) = inbox.recv_timeout(until.saturating_duration_since(clock::now())) {
         if let RankEvent::Log(bytes) = event {
             log.feed(&bytes);
         }
@@ -459,13 +456,9 @@ fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, 
 }
 
 /// Kills all processes that remain, with their process groups, and reaps them. One in uninterruptible sleep is abandoned.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the parent keeps the children's time"
-)]
 fn reap(ranks: &mut [Rank]) {
     // Ranks that reported their end exit by themselves.
-    let closed = Instant::now() + GRACE;
+    let closed = clock::now() + GRACE;
     for rank in ranks.iter_mut() {
         let Some(child) = &mut rank.child else {
             continue;
@@ -476,7 +469,7 @@ fn reap(ranks: &mut [Rank]) {
             kill_group(child);
         }
     }
-    let until = Instant::now() + KILL_TIMEOUT;
+    let until = clock::now() + KILL_TIMEOUT;
     for rank in ranks.iter_mut() {
         rank.commands = None;
         let Some(child) = &mut rank.child else {

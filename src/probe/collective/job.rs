@@ -76,17 +76,12 @@ pub(super) fn state(
     let name = plan.command.join(" ");
     let short: String = name.chars().take(60).collect();
     let id = facts.instance(Subject::Measurement, node, &short);
-    facts.set(
-        id,
-        fact::MEANS,
-        Fact::Known(MeasurementBackend::Job, origin.clone()),
-    );
-    facts.set(id, fact::USER_REPORTED, Fact::Known(false, origin.clone()));
-    let operation = Fact::Known(name.as_str().into(), origin.clone());
-    facts.set(id, fact::OPERATION, operation);
-    facts.set(id, fact::COMPARED, Fact::Known(true, origin.clone()));
+    facts.know(id, fact::MEANS, MeasurementBackend::Job, origin);
+    facts.know(id, fact::USER_REPORTED, false, origin);
+    facts.know(id, fact::OPERATION, name.as_str().into(), origin);
+    facts.know(id, fact::COMPARED, true, origin);
     // Steps of a job are of no one size.
-    facts.set(id, fact::SMALL, Fact::Known(false, origin.clone()));
+    facts.know(id, fact::SMALL, false, origin);
     let nodes = arms.iter().filter_map(|(_, seen)| seen.proof.nodes).max();
     let gap = arms.iter().find_map(|(_, seen)| seen.log_gap.clone());
     let span = match (nodes, gap) {
@@ -97,7 +92,7 @@ pub(super) fn state(
     };
     facts.set(id, fact::SPAN, span);
     if let Some(nodes) = nodes {
-        facts.set(id, fact::NODES, Fact::Known(nodes, origin.clone()));
+        facts.know(id, fact::NODES, nodes, origin);
     }
     let unit = match (&plan.metric, plan.lower_is_better) {
         (None, _) => Unit::Time,

@@ -53,8 +53,7 @@ pub(super) fn state(
                 facts.relate(id, gpu);
             }
         }
-        let is_compared = Fact::Known(at == compared, origin.clone());
-        facts.set(id, fact::COMPARED, is_compared);
+        facts.know(id, fact::COMPARED, at == compared, origin);
         // What the baseline alone measured is compared with nothing.
         let count = match at < plan.points.len() {
             true => plan.arms.len(),
@@ -123,18 +122,18 @@ fn whole(
         Backend::Verbs => MeasurementBackend::Verbs,
         Backend::Tcp => MeasurementBackend::Tcp,
     };
-    facts.set(id, fact::MEANS, Fact::Known(means, origin.clone()));
+    facts.know(id, fact::MEANS, means, origin);
     let memory = match plan.backend == Backend::Nccl || point.gpu_memory {
         true => Memory::Gpu,
         false => Memory::Host,
     };
-    facts.set(id, fact::MEMORY, Fact::Known(memory, origin.clone()));
-    facts.set(id, fact::USER_REPORTED, Fact::Known(false, origin.clone()));
+    facts.know(id, fact::MEMORY, memory, origin);
+    facts.know(id, fact::USER_REPORTED, false, origin);
     let text = |text: &str| Fact::Known(text.into(), origin.clone());
     facts.set(id, fact::OPERATION, text(point.collective.name()));
     facts.set(id, fact::DTYPE, text(dtype(point.dtype)));
     let size = Bytes(point.bytes);
-    facts.set(id, fact::SIZE, Fact::Known(size, origin.clone()));
+    facts.know(id, fact::SIZE, size, origin);
     // NCCL counts nodes by their hosts: what one machine shows as several is several to it.
     let logged = runs.iter().filter_map(|run| run.log.as_ref().ok());
     let logged = logged.filter_map(|proof| proof.nodes).max();
@@ -147,8 +146,7 @@ fn whole(
         true => facts.limit(limit::SMALL_OF_MANY),
         false => facts.limit(limit::SMALL),
     };
-    let small = Fact::Known(Bytes(point.bytes) < least, origin.clone());
-    facts.set(id, fact::SMALL, small);
+    facts.know(id, fact::SMALL, Bytes(point.bytes) < least, origin);
     let most = match plan.nodes() == nodes {
         true => of_node.values().copied().max().unwrap_or(0),
         false => (plan.ranks.len() as u64).div_ceil(nodes.max(1)),
@@ -158,7 +156,7 @@ fn whole(
         (fact::RANKS, plan.ranks.len() as u64),
         (fact::RANKS_PER_NODE, most),
     ] {
-        facts.set(id, key, Fact::Known(number, origin.clone()));
+        facts.know(id, key, number, origin);
     }
     let span = if nodes > 1 {
         NodeSpan::Several

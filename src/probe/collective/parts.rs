@@ -37,18 +37,17 @@ pub(super) fn state(
         }
         Ok(scopes) => scopes.and_then(|scopes| scopes.bisection),
     };
-    let is_there = Fact::Known(bisection.is_some(), origin.clone());
-    facts.set(node, node::BISECTED, is_there);
+    facts.know(node, node::BISECTED, bisection.is_some(), &origin);
     let Some(bisection) = bisection else {
         return;
     };
     let slow_below = facts.limit(limit::SLOW_BESIDE_PART);
     let blame = match (&bisection.ended, bisection.blame(slow_below)) {
         (None, Some(blame)) => Ok(blame),
-        _ => Err(Gap {
-            why: crate::fact::Why::Missing(bisection.sentence(slow_below).into()),
-            origin: origin.clone(),
-        }),
+        _ => Err(Gap::new(
+            crate::fact::Why::Missing(bisection.sentence(slow_below).into()),
+            origin.clone(),
+        )),
     };
     let count = |of: fn(&crate::measure::plan::bisection::Blame) -> usize| match &blame {
         Ok(blame) => Fact::Known(of(blame) as u64, origin.clone()),

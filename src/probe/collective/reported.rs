@@ -23,23 +23,19 @@ pub(super) fn state(
     let figures = table.figures()?;
     let id = facts.instance(Subject::Measurement, node, &table.file);
     let known = |text: &str| Fact::Known(text.into(), origin.clone());
-    facts.set(
-        id,
-        fact::MEANS,
-        Fact::Known(MeasurementBackend::Table, origin.clone()),
-    );
-    facts.set(id, fact::USER_REPORTED, Fact::Known(true, origin.clone()));
+    facts.know(id, fact::MEANS, MeasurementBackend::Table, origin);
+    facts.know(id, fact::USER_REPORTED, true, origin);
     facts.set(id, fact::OPERATION, known(&table.file));
-    facts.set(id, fact::COMPARED, Fact::Known(true, origin.clone()));
+    facts.know(id, fact::COMPARED, true, origin);
     let span = match table.nodes {
         Some(0 | 1) => NodeSpan::One,
         Some(_) => NodeSpan::Several,
         None => NodeSpan::Untold,
     };
-    facts.set(id, fact::SPAN, Fact::Known(span, origin.clone()));
+    facts.know(id, fact::SPAN, span, origin);
     for (key, number) in [(fact::NODES, table.nodes), (fact::RANKS, table.ranks)] {
         if let Some(number) = number {
-            facts.set(id, key, Fact::Known(number, origin.clone()));
+            facts.know(id, key, number, origin);
         }
     }
     let unit = match &table.unit {
@@ -74,7 +70,7 @@ pub(super) fn state(
         .iter()
         .map(|note| note.as_str().into())
         .collect();
-    facts.set(id, fact::READ_AS, Fact::Known(notes, origin.clone()));
+    facts.know(id, fact::READ_AS, notes, origin);
     let arms = Arms {
         figures,
         unit,

@@ -22,13 +22,9 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
         Presence::Present(names, origin) => Fact::Known(names, origin),
         // iWARP has no P_Keys.
         Presence::Absent(origin) => {
-            facts.set(id, port::PKEYS, Fact::Known(0, origin.clone()));
-            facts.set(
-                id,
-                port::PKEYS_IN_FRONT,
-                Fact::Known([].into(), origin.clone()),
-            );
-            facts.set(id, port::FULL_PKEY, Fact::Known(false, origin.clone()));
+            facts.know(id, port::PKEYS, 0, &origin);
+            facts.know(id, port::PKEYS_IN_FRONT, [].into(), &origin);
+            facts.know(id, port::FULL_PKEY, false, &origin);
             facts.set(id, port::DEFAULT_PKEY, Fact::Known(false, origin));
             return;
         }

@@ -7,6 +7,46 @@ use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Step, Table, Values, Verdict,
 };
 
+/// Modules that let pass as many packets as a rate, a number or chance allows.
+fn is_rate(module: &str) -> bool {
+    matches!(
+        module,
+        "limit" | "hashlimit" | "connlimit" | "statistic" | "quota" | "connbytes" | "rateest"
+    )
+}
+
+/// Modules of which it is not known what they match.
+fn is_opaque(module: &str) -> bool {
+    matches!(
+        module,
+        "socket"
+            | "owner"
+            | "cgroup"
+            | "time"
+            | "u32"
+            | "bpf"
+            | "string"
+            | "ipvs"
+            | "nfacct"
+            | "cpu"
+            | "cluster"
+            | "ecn"
+            | "policy"
+            | "physdev"
+            | "ipv6header"
+            | "hl"
+            | "ttl"
+            | "length"
+            | "dscp"
+            | "tos"
+            | "realm"
+            | "helper"
+            | "osf"
+            | "condition"
+            | "devgroup"
+    )
+}
+
 /// Reads all tables of one family.
 pub(super) fn tables(text: &str, family: Family, backend: Backend) -> Result<Vec<Table>, String> {
     let mut tables: Vec<Table> = Vec::new();
@@ -17,13 +57,7 @@ pub(super) fn tables(text: &str, family: Family, backend: Backend) -> Result<Vec
             continue;
         }
         if let Some(name) = line.strip_prefix('*') {
-            tables.push(Table {
-                family,
-                name: name.into(),
-                backend,
-                chains: Vec::new(),
-                gap: None,
-            });
+            tables.push(Table::new(family, name, backend));
             open = true;
         } else if line == "COMMIT" {
             open = false;
@@ -191,17 +225,28 @@ impl Reader<'_> {
         }
     }
 
-    fn fits(&mut self, field: PacketField, negate: bool, values: Option<Vec<Values>>) {
-        let (any, whole) = match values {
-            Some(values) => (values.into_iter().map(|v| vec![v]).collect(), true),
-            None => (Vec::new(), false),
+    fn fits(&mut self, field: PacketField, negate: bool, values: Option<Values>) {
+        self.fits_any(vec![field], negate, values.map(|values| vec![vec![values]]));
+    }
+
+    /// The packet needs a header that an ordinary one does not have.
+    fn fits_none(&mut self) {
+        let none = Match::any(vec![PacketField::Extension], Vec::new());
+        self.steps.push(Step::Match(none));
+    }
+
+    fn fits_any(&mut self, fields: Vec<PacketField>, negate: bool, any: Option<Vec<Vec<Values>>>) {
+        let fits = match any {
+            Some(any) => Match::any(fields, any),
+            None => Match::unknown(fields),
         };
-        self.steps.push(Step::Match(Match {
-            fields: vec![field],
-            negate,
-            any,
-            whole,
-        }));
+        self.steps.push(Step::Match(fits.unless(negate)));
+    }
+
+    /// Reads one word of a field.
+    fn fits_word(&mut self, field: PacketField, negate: bool) {
+        let number = words::number(&field, self.argument());
+        self.fits(field, negate, number.map(Values::one));
     }
 
     fn opaque(&mut self, option: &str) {
@@ -219,18 +264,14 @@ impl Reader<'_> {
                 let word = self.argument();
                 if word != "all" && word != "0" {
                     let number = words::number(&PacketField::Protocol, word);
-                    self.fits(
-                        PacketField::Protocol,
-                        negate,
-                        number.map(|n| vec![Values::one(n)]),
-                    );
+                    self.fits(PacketField::Protocol, negate, number.map(Values::one));
                 }
             }
             "-s" | "--source" | "-d" | "--destination" => {
                 let source = matches!(option, "-s" | "--source");
                 let field = self.address(source);
                 let range = subnet(&field, self.argument());
-                self.fits(field, negate, range.map(|r| vec![Values::Ranges(vec![r])]));
+                self.fits(field, negate, range.map(|r| Values::Ranges(vec![r])));
             }
             "-i" | "--in-interface" | "-o" | "--out-interface" => {
                 let name = self.argument();
@@ -242,12 +283,10 @@ impl Reader<'_> {
                     "-i" | "--in-interface" => PacketField::InName,
                     _ => PacketField::OutName,
                 };
-                self.fits(field, negate, Some(vec![Values::Names(vec![name])]));
+                self.fits(field, negate, Some(Values::Names(vec![name])));
             }
             // Second and further fragments; those that matter here are whole.
-            "-f" | "--fragment" if !negate => {
-                self.fits(PacketField::Extension, false, Some(vec![]))
-            }
+            "-f" | "--fragment" if !negate => self.fits_none(),
             "-f" | "--fragment" => {}
             "-m" | "--match" => {
                 self.module = self.argument().to_owned();
@@ -278,27 +317,19 @@ impl Reader<'_> {
     /// The condition that naming a module implies.
     fn module_itself(&mut self, negate: bool) {
         match self.module.as_str() {
-            "limit" | "hashlimit" | "connlimit" | "statistic" | "quota" | "connbytes"
-            | "rateest" => {
-                self.steps.push(Step::Rate);
-            }
+            module if is_rate(module) => self.steps.push(Step::Rate),
             // Headers that an ordinary packet does not have.
-            "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" if !negate => {
-                self.fits(PacketField::Extension, false, Some(vec![]));
-            }
+            "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" if !negate => self.fits_none(),
             "rpfilter" => {
                 let rest = self.words.get(self.at..).unwrap_or_default();
                 let own = rest.iter().take_while(|w| {
                     !matches!(w.text.as_str(), "-m" | "-j" | "-g" | "--match" | "--jump")
                 });
                 let invert = own.clone().any(|w| w.text == "--invert");
-                self.fits(PacketField::ReversePath, invert, Some(vec![Values::one(1)]));
+                self.fits(PacketField::ReversePath, invert, Some(Values::one(1)));
             }
-            "socket" | "owner" | "cgroup" | "time" | "u32" | "bpf" | "string" | "ipvs"
-            | "nfacct" | "cpu" | "cluster" | "ecn" | "policy" | "physdev" | "ipv6header" | "hl"
-            | "ttl" | "length" | "dscp" | "tos" | "realm" | "helper" | "osf" | "condition"
-            | "devgroup" => {
-                let what = format!("match {}", self.module);
+            module if is_opaque(module) => {
+                let what = format!("match {module}");
                 self.steps.push(Step::Opaque(what.into()));
             }
             "mac" | "geoip" => {
@@ -317,14 +348,10 @@ impl Reader<'_> {
             }
             // What these modules ask was said when they were named.
             (
-                "limit" | "hashlimit" | "connlimit" | "statistic" | "quota" | "connbytes"
-                | "rateest" | "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" | "rpfilter"
-                | "socket" | "owner" | "cgroup" | "time" | "u32" | "bpf" | "string" | "ipvs"
-                | "nfacct" | "cpu" | "cluster" | "ecn" | "policy" | "physdev" | "ipv6header" | "hl"
-                | "ttl" | "length" | "dscp" | "tos" | "realm" | "helper" | "osf" | "condition"
-                | "devgroup" | "mac" | "geoip",
+                "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" | "rpfilter" | "mac" | "geoip",
                 _,
             ) => self.skip(),
+            (module, _) if is_rate(module) || is_opaque(module) => self.skip(),
             ("recent", "--rcheck" | "--update" | "--remove") => {
                 self.steps.push(Step::Rate);
                 self.skip();
@@ -348,53 +375,29 @@ impl Reader<'_> {
                     let ports = Values::Ranges(ports);
                     vec![vec![ports.clone(), all.clone()], vec![all, ports]]
                 });
-                self.steps.push(Step::Match(Match {
-                    fields: vec![PacketField::SourcePort, PacketField::DestinationPort],
-                    negate,
-                    whole: any.is_some(),
-                    any: any.unwrap_or_default(),
-                }));
+                let fields = vec![PacketField::SourcePort, PacketField::DestinationPort];
+                self.fits_any(fields, negate, any);
             }
-            ("tcp", "--syn") => self.fits(
-                PacketField::TcpFlags,
-                negate,
-                Some(vec![Values::Masked(23, 2)]),
-            ),
+            ("tcp", "--syn") => {
+                self.fits(PacketField::TcpFlags, negate, Some(Values::Masked(23, 2)))
+            }
             ("tcp", "--tcp-flags") => {
                 let mask = flags(&PacketField::TcpFlags, self.argument());
                 let set = flags(&PacketField::TcpFlags, self.argument());
-                let values = mask.zip(set).map(|(m, v)| vec![Values::Masked(m, v)]);
+                let values = mask.zip(set).map(|(m, v)| Values::Masked(m, v));
                 self.fits(PacketField::TcpFlags, negate, values);
             }
             ("conntrack", "--ctstate") | ("state", "--state") => self.states(negate),
             ("conntrack", "--ctstatus") => {
                 let bits = flags(&PacketField::Status, self.argument());
-                self.fits(
-                    PacketField::Status,
-                    negate,
-                    bits.map(|b| vec![Values::Bits(b)]),
-                );
+                self.fits(PacketField::Status, negate, bits.map(Values::Bits));
             }
-            ("conntrack", "--ctdir") => {
-                let way = words::number(&PacketField::Direction, self.argument());
-                self.fits(
-                    PacketField::Direction,
-                    negate,
-                    way.map(|n| vec![Values::one(n)]),
-                );
-            }
+            ("conntrack", "--ctdir") => self.fits_word(PacketField::Direction, negate),
             ("mark", "--mark") => self.mark(PacketField::Mark, negate),
             ("connmark", "--mark") => self.mark(PacketField::ConnectionMark, negate),
             ("addrtype", "--src-type") => self.kinds(PacketField::SourceKind, negate),
             ("addrtype", "--dst-type") => self.kinds(PacketField::DestinationKind, negate),
-            ("pkttype", "--pkt-type") => {
-                let kind = words::number(&PacketField::PacketType, self.argument());
-                self.fits(
-                    PacketField::PacketType,
-                    negate,
-                    kind.map(|n| vec![Values::one(n)]),
-                );
-            }
+            ("pkttype", "--pkt-type") => self.fits_word(PacketField::PacketType, negate),
             ("iprange", "--src-range") => self.addresses(true, negate),
             ("iprange", "--dst-range") => self.addresses(false, negate),
             ("icmp", "--icmp-type") => {
@@ -422,11 +425,7 @@ impl Reader<'_> {
 
     fn ports(&mut self, field: PacketField, negate: bool) {
         let ports = ports(self.argument());
-        self.fits(
-            field,
-            negate,
-            ports.map(|ports| vec![Values::Ranges(ports)]),
-        );
+        self.fits(field, negate, ports.map(Values::Ranges));
     }
 
     fn states(&mut self, negate: bool) {
@@ -446,37 +445,31 @@ impl Reader<'_> {
             }
         }
         if rewritten == 0 {
-            self.fits(PacketField::State, negate, Some(vec![Values::Bits(bits)]));
+            self.fits(PacketField::State, negate, Some(Values::Bits(bits)));
             return;
         }
         let all = Values::Ranges(vec![(0, u128::MAX)]);
-        self.steps.push(Step::Match(Match {
-            fields: vec![PacketField::State, PacketField::Status],
-            negate,
-            any: vec![
-                vec![Values::Bits(bits), all.clone()],
-                vec![all, Values::Bits(rewritten)],
-            ],
-            whole: true,
-        }));
+        let any = vec![
+            vec![Values::Bits(bits), all.clone()],
+            vec![all, Values::Bits(rewritten)],
+        ];
+        let fields = vec![PacketField::State, PacketField::Status];
+        self.fits_any(fields, negate, Some(any));
     }
 
     fn mark(&mut self, field: PacketField, negate: bool) {
         let text = self.argument();
         let (value, mask) = text.split_once('/').unwrap_or((text, "0xffffffff"));
         let read = words::plain(mask).zip(words::plain(value));
-        self.fits(
-            field,
-            negate,
-            read.map(|(mask, value)| vec![Values::Masked(mask, value)]),
-        );
+        let values = read.map(|(mask, value)| Values::Masked(mask, value));
+        self.fits(field, negate, values);
     }
 
     fn kinds(&mut self, field: PacketField, negate: bool) {
         let words = self.argument().to_owned();
         let kinds = words.split(',').map(|word| words::number(&field, word));
         let ranges: Option<Vec<(u128, u128)>> = kinds.map(|kind| kind.map(|n| (n, n))).collect();
-        self.fits(field, negate, ranges.map(|r| vec![Values::Ranges(r)]));
+        self.fits(field, negate, ranges.map(Values::Ranges));
     }
 
     fn addresses(&mut self, source: bool, negate: bool) {
@@ -485,7 +478,7 @@ impl Reader<'_> {
             .argument()
             .split_once('-')
             .and_then(|(from, to)| words::number(&field, from).zip(words::number(&field, to)));
-        self.fits(field, negate, range.map(|r| vec![Values::Ranges(vec![r])]));
+        self.fits(field, negate, range.map(|r| Values::Ranges(vec![r])));
     }
 
     fn icmp(&mut self, kind: PacketField, code: PacketField, negate: bool) {
@@ -502,72 +495,39 @@ impl Reader<'_> {
             Some(word) => words::number(&code, word).map(Values::one),
             None => Some(Values::Ranges(vec![(0, u128::MAX)])),
         };
-        let any = type_value.zip(code_value).map(|(t, c)| vec![t, c]);
-        self.steps.push(Step::Match(Match {
-            fields: vec![kind, code],
-            negate,
-            whole: any.is_some(),
-            any: any.into_iter().collect(),
-        }));
+        let any = type_value.zip(code_value).map(|(t, c)| vec![vec![t, c]]);
+        self.fits_any(vec![kind, code], negate, any);
     }
 
     fn target(&mut self, target: &str) {
-        let verdict = match target {
-            "ACCEPT" | "MASQUERADE" => Verdict::Accept,
-            "SNAT" => {
-                self.steps.push(Step::Translate);
-                self.at = self.words.len();
-                return;
-            }
-            "DROP" => Verdict::Drop,
-            "REJECT" => Verdict::Reject,
-            "RETURN" => Verdict::Return,
-            "QUEUE" | "NFQUEUE" => Verdict::Queue,
-            "DNAT" | "REDIRECT" | "TPROXY" | "SYNPROXY" | "NETMAP" => {
-                self.steps.push(Step::Divert);
-                self.at = self.words.len();
-                return;
-            }
-            "NOTRACK" => {
-                self.steps.push(Step::Untrack);
-                return;
-            }
+        let steps = match target {
+            "ACCEPT" | "MASQUERADE" => vec![Step::Verdict(Verdict::Accept)],
+            "SNAT" => vec![Step::Translate],
+            "DROP" => vec![Step::Verdict(Verdict::Drop)],
+            "REJECT" => vec![Step::Verdict(Verdict::Reject)],
+            "RETURN" => vec![Step::Verdict(Verdict::Return)],
+            "QUEUE" | "NFQUEUE" => vec![Step::Verdict(Verdict::Queue)],
+            "DNAT" | "REDIRECT" | "TPROXY" | "SYNPROXY" | "NETMAP" => vec![Step::Divert],
+            "NOTRACK" => vec![Step::Untrack],
             "CT" => {
                 let rest = self.words.get(self.at..).unwrap_or_default();
-                if rest.iter().any(|word| word.text == "--notrack") {
-                    self.steps.push(Step::Untrack);
-                }
-                self.at = self.words.len();
-                return;
+                let untracked = rest.iter().any(|word| word.text == "--notrack");
+                untracked.then_some(Step::Untrack).into_iter().collect()
             }
             "MARK" => {
                 let option = self.argument().to_owned();
-                let step = set_mark(&option, self.argument());
-                self.steps.push(Step::Mark(step));
-                self.at = self.words.len();
-                return;
+                vec![Step::Mark(set_mark(&option, self.argument()))]
             }
-            "CONNMARK" => {
-                self.steps.push(Step::ConnectionMark);
-                self.steps.push(Step::Mark(None));
-                self.at = self.words.len();
-                return;
-            }
+            "CONNMARK" => vec![Step::ConnectionMark, Step::Mark(None)],
             "LOG" | "NFLOG" | "ULOG" | "AUDIT" | "TRACE" | "TCPMSS" | "TCPOPTSTRIP" | "TOS"
             | "DSCP" | "ECN" | "TTL" | "HL" | "CLASSIFY" | "CHECKSUM" | "SET" | "SECMARK"
-            | "CONNSECMARK" | "LED" | "IDLETIMER" | "TEE" | "RATEEST" | "HMARK" => {
-                self.at = self.words.len();
-                return;
+            | "CONNSECMARK" | "LED" | "IDLETIMER" | "TEE" | "RATEEST" | "HMARK" => Vec::new(),
+            chain if self.table.chain(chain).is_some() => {
+                vec![Step::Verdict(Verdict::Jump(chain.into()))]
             }
-            chain if self.table.chain(chain).is_some() => Verdict::Jump(chain.into()),
-            other => {
-                let what = format!("target {other}");
-                self.steps.push(Step::OpaqueVerdict(what.into()));
-                self.at = self.words.len();
-                return;
-            }
+            other => vec![Step::OpaqueVerdict(format!("target {other}").into())],
         };
-        self.steps.push(Step::Verdict(verdict));
+        self.steps.extend(steps);
         // The rest are the target's own options.
         self.at = self.words.len();
     }

@@ -127,13 +127,8 @@ fn table<'r>(ruleset: &'r mut Ruleset, family: Family, name: &str) -> &'r mut Ta
         .position(|t| t.family == family && &*t.name == name);
     let at = found.unwrap_or(ruleset.tables.len());
     if found.is_none() {
-        ruleset.tables.push(Table {
-            family,
-            name: name.into(),
-            backend: Backend::Nftables,
-            chains: Vec::new(),
-            gap: None,
-        });
+        let table = Table::new(family, name, Backend::Nftables);
+        ruleset.tables.push(table);
     }
     &mut ruleset.tables[at]
 }

@@ -17,6 +17,13 @@ const ETH_P_ALL: u16 = 3;
 const ETH_P_IP: u16 = 0x800;
 const ETH_P_IPV6: u16 = 0x86dd;
 
+/// `TC_H_CLSACT` with `TC_H_MIN_INGRESS`, with `TC_H_MIN_EGRESS`; the handle of `ingress`.
+const CLSACT_INGRESS: u32 = 0xffff_fff2;
+const CLSACT_EGRESS: u32 = 0xffff_fff3;
+const INGRESS: u32 = 0xffff_0000;
+/// What the kernel calls the places at which a device can have filters.
+pub(super) const PARENTS: [u32; 3] = [CLSACT_INGRESS, CLSACT_EGRESS, INGRESS];
+
 /// Where a device has filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -48,10 +55,10 @@ pub(super) fn places(bytes: &[u8]) -> Result<Vec<Place>, String> {
         };
         match &*text(message.attributes.find(1)?.unwrap_or_default())? {
             "clsact" => {
-                add(0xffff_fff2, Hook::Ingress, "ingress");
-                add(0xffff_fff3, Hook::Egress, "egress");
+                add(CLSACT_INGRESS, Hook::Ingress, "ingress");
+                add(CLSACT_EGRESS, Hook::Egress, "egress");
             }
-            "ingress" => add(0xffff_0000, Hook::Ingress, "ingress"),
+            "ingress" => add(INGRESS, Hook::Ingress, "ingress"),
             _ => {}
         }
     }
@@ -81,27 +88,23 @@ pub(super) fn table(place: Place, device: &str, bytes: &[u8]) -> Result<Table, S
         }
     }
     crate::small_sort::by_key(&mut filters, |(preference, _)| *preference);
-    Ok(Table {
-        family: Family::Netdev,
-        name: device.into(),
-        backend: Backend::TrafficControl,
-        chains: vec![Chain {
-            name: place.word.into(),
-            base: Some(Base {
-                hook: place.hook,
-                nat: false,
-                // Before nft's chains on arrival, after them on leaving.
-                priority: match place.hook {
-                    Hook::Ingress => i64::MIN,
-                    _ => i64::MAX,
-                },
-                drops: false,
-                devices: Some(vec![device.into()]),
-            }),
-            rules: filters.into_iter().map(|(_, rule)| rule).collect(),
-        }],
-        gap: None,
-    })
+    let mut table = Table::new(Family::Netdev, device, Backend::TrafficControl);
+    table.chains.push(Chain {
+        name: place.word.into(),
+        base: Some(Base {
+            hook: place.hook,
+            nat: false,
+            // Before nft's chains on arrival, after them on leaving.
+            priority: match place.hook {
+                Hook::Ingress => i64::MIN,
+                _ => i64::MAX,
+            },
+            drops: false,
+            devices: Some(vec![device.into()]),
+        }),
+        rules: filters.into_iter().map(|(_, rule)| rule).collect(),
+    });
+    Ok(table)
 }
 
 /// How a rule ends, for its text.
@@ -174,36 +177,25 @@ fn verdict(actions: Attributes<'_>) -> Result<Vec<Step>, String> {
             // What changes a packet lets it go on.
             _ => continue,
         };
-        if limits {
-            if DROPPED.contains(&does) {
-                steps.extend([Step::Rate, Step::Verdict(Verdict::Drop)]);
-                return Ok(steps);
-            }
-        } else if DROPPED.contains(&does) {
+        if DROPPED.contains(&does) {
+            steps.extend(limits.then_some(Step::Rate));
             steps.push(Step::Verdict(Verdict::Drop));
             return Ok(steps);
-        } else if does == OK {
+        }
+        if does == OK && !limits {
             steps.push(Step::Verdict(Verdict::Accept));
             return Ok(steps);
-        } else if !ON.contains(&does) {
+        }
+        if !limits && !ON.contains(&does) {
             return Ok(Vec::new());
         }
     }
     Ok(Vec::new())
 }
 
-fn is(field: PacketField, values: Values) -> Match {
-    Match {
-        fields: vec![field],
-        negate: false,
-        any: vec![vec![values]],
-        whole: true,
-    }
-}
-
 /// An address under its mask.
 fn network(field: PacketField, value: u32, mask: u32) -> Match {
-    is(field, Values::Masked(mask.into(), u128::from(value & mask)))
+    Match::has(field, Values::Masked(mask.into(), u128::from(value & mask)))
 }
 
 /// The keys of flower; none where one of them is not read.
@@ -248,7 +240,10 @@ fn flower(options: Attributes<'_>) -> Result<Option<Vec<Match>>, String> {
             71 => {
                 let mask = short(72)?.unwrap_or(0xfff).into();
                 let flags = short(71)?.unwrap_or(0).into();
-                all.push(is(PacketField::TcpFlags, Values::Masked(mask, flags)));
+                all.push(Match::has(
+                    PacketField::TcpFlags,
+                    Values::Masked(mask, flags),
+                ));
             }
             _ => return Ok(None),
         }
@@ -386,7 +381,10 @@ mod tests {
         );
         let steps = of(&[key(0xffff_ff00, 0x0a01_0200, 16)]);
         let net = Values::Masked(0xffff_ff00, 0x0a01_0200);
-        assert_eq!(steps[0], Step::Match(is(PacketField::Destination4, net)));
+        assert_eq!(
+            steps[0],
+            Step::Match(Match::has(PacketField::Destination4, net))
+        );
         assert_eq!(of(&[key(0xf, 1, 0)])[0], Step::Unread);
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Link {
     pub(super) master: Option<u32>,
     /// `IFLA_INFO_KIND`.
     pub(super) kind: Option<Arc<str>>,
+    /// `IFLA_XDP`: how a program is attached (`XDP_ATTACHED_*`), and its number.
+    pub(super) xdp: Option<(u8, Option<u32>)>,
 }
 
 impl Link {
@@ -41,6 +43,18 @@ impl Link {
     }
     pub(super) fn loopback(&self) -> bool {
         self.flags & IFF_LOOPBACK != 0
+    }
+    /// The XDP program in words; `Err` if it is not said.
+    pub(super) fn xdp(&self) -> Result<String, String> {
+        let (attached, program) = self.xdp.ok_or("IFLA_XDP is not in it")?;
+        let program = program.map_or("a program".to_owned(), |id| format!("program {id}"));
+        Ok(match attached {
+            0 => "none".to_owned(),
+            1 => format!("{program} in the driver"),
+            2 => format!("{program} in the kernel's generic hook"),
+            3 => format!("{program} in the adapter"),
+            _ => "several programs".to_owned(),
+        })
     }
 }
 
@@ -77,6 +91,7 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
             lower: None,
             master: None,
             kind: None,
+            xdp: None,
         };
         for attribute in attributes.each() {
             match attribute? {
@@ -90,6 +105,14 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
                             link.kind = Some(text(value)?);
                         }
                     }
+                }
+                (43, value) => {
+                    let inner = Attributes(value);
+                    let attached = inner.find(2)?.and_then(|value| value.first().copied());
+                    link.xdp = match attached {
+                        Some(attached) => Some((attached, inner.number(4)?)),
+                        None => None,
+                    };
                 }
                 _ => {}
             }

@@ -134,3 +134,24 @@ proptest::proptest! {
         let _ = messages::addresses(&message(20, &bytes));
     }
 }
+
+#[test]
+fn an_xdp_program_is_named_and_its_absence_needs_the_attribute() {
+    // As Linux 6.12 has it of a veth with a program in the generic hook.
+    let program = [attribute(2, &[2]), attribute(4, &12u32.to_le_bytes())].concat();
+    let links = [
+        link(2, 0x1043, "eth0", &[attribute(43, &program)]),
+        link(3, 0x1043, "eth1", &[attribute(43, &attribute(2, &[0]))]),
+        link(4, 0x1043, "eth2", &[]),
+    ]
+    .concat();
+    let links = line("route/getlink", &links);
+    let (facts, _) = run_probe(&PROBE, &[&links]);
+    let of = |name| known(&facts, Subject::Interface, name, interface::XDP);
+    assert_eq!(
+        of("eth0").as_deref(),
+        Some("program 12 in the kernel's generic hook")
+    );
+    assert_eq!(of("eth1").as_deref(), Some("none"));
+    assert_eq!(of("eth2"), None, "older recordings do not hold it");
+}

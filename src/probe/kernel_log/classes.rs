@@ -5,61 +5,8 @@ use std::sync::Arc;
 use crate::fact::BitRate;
 use crate::fact::kernel_event::EventClass::{self, *};
 
-/// All classes, in the order of the schema.
-pub(super) const ALL: [EventClass; 39] = [
-    Mlx5Fatal,
-    Mlx5CommandTimeout,
-    SlotPower,
-    Overheated,
-    CableError,
-    PcieBandwidth,
-    AerUncorrected,
-    AerCorrected,
-    GidAdd,
-    LinkDown,
-    Multicast,
-    AdapterReset,
-    ProbeFailed,
-    SymbolMismatch,
-    Xid,
-    RecoveryAction,
-    SXid,
-    GpuInit,
-    DriverMismatch,
-    IommuFault,
-    OutOfMemory,
-    MachineCheck,
-    HungTask,
-    CpuStuck,
-    ServerSilent,
-    AmdFailed,
-    AmdUncorrected,
-    AdapterStalled,
-    LustreLost,
-    StorageReconnects,
-    NetworkTableFull,
-    AllocationFailed,
-    ProgramCrashed,
-    IpoibFailed,
-    AdapterExhausted,
-    LimitReached,
-    DeviceGone,
-    CpuOverheated,
-    DiskFailed,
-];
-
-/// Those that recordings before 0.2 did not look for.
-pub(super) const LATER: [EventClass; 9] = [
-    NetworkTableFull,
-    AllocationFailed,
-    ProgramCrashed,
-    IpoibFailed,
-    AdapterExhausted,
-    LimitReached,
-    DeviceGone,
-    CpuOverheated,
-    DiskFailed,
-];
+/// Those that recordings before 0.2 did not look for: the last of them.
+pub(super) const LATER: &[EventClass] = EventClass::ALL.split_at(30).1;
 
 /// A line is of the class if it has all of the one and, unless that is empty, one of the other.
 pub(super) struct Rule {
@@ -99,20 +46,18 @@ enum DeviceMention {
     Nothing,
 }
 
-const fn rule(
-    class: EventClass,
-    all: &'static [&'static str],
-    any: &'static [&'static str],
-    about: DeviceMention,
-    over: &'static [&'static str],
-) -> Rule {
-    Rule {
-        class,
-        all,
-        any,
-        about,
-        over,
-    }
+/// A row for each rule: `CLASS: [all of these] with [one of these] about MENTION until [one of these];`
+macro_rules! rules {
+    ($($class:ident: $all:tt $(with $any:tt)? about $about:ident $(until $over:tt)?;)*) => {
+        &[$(Rule {
+            class: $class,
+            all: &$all,
+            any: rules!($($any)?),
+            about: DeviceMention::$about,
+            over: rules!($($over)?),
+        }),*]
+    };
+    ($list:tt) => { &$list };
 }
 
 /// mlx5_core says which firmware it finds whenever it takes a device.
@@ -151,473 +96,90 @@ const NVIDIA_WORKS: &[&str] = &[NVIDIA_LOADED, " to 0x0 (None)"];
 /// The rules. The texts are those of Linux 4.18 to 6.18 (mlx5: `health.c`, `cmd.c`, `events.c`; PCI: `aer.c`, `pci.c`) and of NVIDIA's
 /// kernel modules 450 to 595 (amdgpu: `amdgpu_device.c`, `amdgpu_ras.c`; bnxt_re: `qplib_rcfw.c`; EFA: `efa_com.c`; irdma: `icrdma_if.c`; NVMe: `rdma.c`;
 /// Lustre: `ptlrpc/import.c`).
-pub(super) const RULES: &[Rule] = &[
-    rule(
-        Mlx5Fatal,
-        &["mlx5_core", "health compromised"],
-        &[],
-        DeviceMention::Pci,
-        RELOADED,
-    ),
-    rule(
-        Mlx5Fatal,
-        &["mlx5_core", "Fatal error", "detected"],
-        &[],
-        DeviceMention::Pci,
-        RELOADED,
-    ),
-    rule(
-        Mlx5Fatal,
-        &["mlx5_core", "health recovery failed"],
-        &[],
-        DeviceMention::Pci,
-        RELOADED,
-    ),
+pub(super) const RULES: &[Rule] = rules! {
+    Mlx5Fatal: ["mlx5_core", "health compromised"] about Pci until RELOADED;
+    Mlx5Fatal: ["mlx5_core", "Fatal error", "detected"] about Pci until RELOADED;
+    Mlx5Fatal: ["mlx5_core", "health recovery failed"] about Pci until RELOADED;
     // Levels as syslog(3) has them: 4 (warning) and above report no failure.
-    rule(
-        Mlx5Fatal,
-        &["mlx5_core", "ealth issue observed"],
-        &["severity(0)", "severity(1)", "severity(2)", "severity(3)"],
-        DeviceMention::Pci,
-        RELOADED,
-    ),
-    rule(
-        Mlx5CommandTimeout,
-        &["mlx5_core", "timeout. Will cause a leak"],
-        &[],
-        DeviceMention::Pci,
-        &[
-            "ecovered after timeout",
-            "irmware version:",
-            "health recovery succeeded",
-        ],
-    ),
-    rule(
-        SlotPower,
-        &["insufficient power on the PCIe slot"],
-        &[],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        Overheated,
-        &["mlx5_core"],
-        &["High Temperature", "igh temperature"],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        CableError,
-        &["Port module event", "Cable error"],
-        &[],
-        DeviceMention::Pci,
-        &["Cable plugged", "Cable unplugged", "irmware version:"],
-    ),
-    rule(
-        PcieBandwidth,
-        &["available PCIe bandwidth, limited by"],
-        &[],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        AerUncorrected,
-        &["PCIe Bus Error: severity=Uncorrect"],
-        &[],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        AerCorrected,
-        &["PCIe Bus Error: severity=Correct"],
-        &[],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        GidAdd,
-        &["GID add failed"],
-        &[],
-        DeviceMention::Infiniband,
-        &[],
-    ),
-    rule(
-        LinkDown,
-        &["Link down"],
-        &[],
-        DeviceMention::Pci,
-        &["Link up"],
-    ),
-    rule(
-        LinkDown,
-        &["NIC Link is Down"],
-        &[],
-        DeviceMention::Pci,
-        &["NIC Link is Up"],
-    ),
-    rule(
-        Multicast,
-        &["multicast join failed"],
-        &[],
-        DeviceMention::First,
-        &["link becomes ready"],
-    ),
-    rule(
-        AdapterReset,
-        &["NETDEV WATCHDOG", "timed out"],
-        &[],
-        DeviceMention::Watchdog,
-        &[],
-    ),
-    rule(
-        AdapterReset,
-        &[],
-        &["TX timeout detected", "TX timed out detected"],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        AdapterReset,
-        &["bnxt_en", "Firmware", "reset event"],
-        &[],
-        DeviceMention::Pci,
-        &[],
-    ),
+    Mlx5Fatal: ["mlx5_core", "ealth issue observed"]
+        with ["severity(0)", "severity(1)", "severity(2)", "severity(3)"] about Pci until RELOADED;
+    Mlx5CommandTimeout: ["mlx5_core", "timeout. Will cause a leak"] about Pci
+        until ["ecovered after timeout", "irmware version:", "health recovery succeeded"];
+    SlotPower: ["insufficient power on the PCIe slot"] about Pci;
+    Overheated: ["mlx5_core"] with ["High Temperature", "igh temperature"] about Pci;
+    CableError: ["Port module event", "Cable error"] about Pci
+        until ["Cable plugged", "Cable unplugged", "irmware version:"];
+    PcieBandwidth: ["available PCIe bandwidth, limited by"] about Pci;
+    AerUncorrected: ["PCIe Bus Error: severity=Uncorrect"] about Pci;
+    AerCorrected: ["PCIe Bus Error: severity=Correct"] about Pci;
+    GidAdd: ["GID add failed"] about Infiniband;
+    LinkDown: ["Link down"] about Pci until ["Link up"];
+    LinkDown: ["NIC Link is Down"] about Pci until ["NIC Link is Up"];
+    Multicast: ["multicast join failed"] about First until ["link becomes ready"];
+    AdapterReset: ["NETDEV WATCHDOG", "timed out"] about Watchdog;
+    AdapterReset: [] with ["TX timeout detected", "TX timed out detected"] about Pci;
+    AdapterReset: ["bnxt_en", "Firmware", "reset event"] about Pci;
     // irdma has its function reset: by itself, or after the adapter's "critical PE Error" or "HMC Error".
-    rule(
-        AdapterReset,
-        &["Requesting a reset"],
-        &["ice ", "i40e ", "idpf ", "irdma", "infiniband"],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(
-        ProbeFailed,
-        &["failed with error -", "probe"],
-        &[
-            "mlx4_core",
-            "mlx5_core",
-            "mlx5_ib",
-            "nvidia",
-            "irdma",
-            "bnxt_re",
-            "bnxt_en",
-            "efa",
-            "hfi1",
-            "ice",
-        ],
-        DeviceMention::Pci,
-        &["irmware version:"],
-    ),
-    rule(
-        SymbolMismatch,
-        &["disagrees about version of symbol"],
-        &[],
-        DeviceMention::First,
-        &[],
-    ),
-    rule(
-        SymbolMismatch,
-        &["Unknown symbol", "(err "],
-        &[],
-        DeviceMention::First,
-        &[],
-    ),
-    rule(
-        RecoveryAction,
-        &["Xid (", "): 154,"],
-        &[],
-        DeviceMention::Pci,
-        NVIDIA_WORKS,
-    ),
-    rule(
-        Xid,
-        &["NVRM: ", "Xid ("],
-        &[],
-        DeviceMention::Pci,
-        NVIDIA_WORKS,
-    ),
+    AdapterReset: ["Requesting a reset"] with ["ice ", "i40e ", "idpf ", "irdma", "infiniband"] about Pci;
+    ProbeFailed: ["failed with error -", "probe"]
+        with ["mlx4_core", "mlx5_core", "mlx5_ib", "nvidia", "irdma", "bnxt_re", "bnxt_en", "efa", "hfi1", "ice"]
+        about Pci until ["irmware version:"];
+    SymbolMismatch: ["disagrees about version of symbol"] about First;
+    SymbolMismatch: ["Unknown symbol", "(err "] about First;
+    RecoveryAction: ["Xid (", "): 154,"] about Pci until NVIDIA_WORKS;
+    Xid: ["NVRM: ", "Xid ("] about Pci until NVIDIA_WORKS;
     // The driver's own words, when it logs no number: those of Xid 79.
-    rule(
-        Xid,
-        &["NVRM: ", FELL_OFF],
-        &[],
-        DeviceMention::Pci,
-        NVIDIA_WORKS,
-    ),
-    rule(SXid, &["SXid ("], &[], DeviceMention::Pci, NVIDIA_WORKS),
-    rule(
-        GpuInit,
-        &["NVRM: "],
-        &["RmInitAdapter failed", "rm_init_adapter failed"],
-        DeviceMention::Pci,
-        NVIDIA_WORKS,
-    ),
-    rule(
-        DriverMismatch,
-        &["NVRM: API mismatch"],
-        &[],
-        DeviceMention::Nothing,
-        NVIDIA_WORKS,
-    ),
-    rule(
-        IommuFault,
-        &["DMAR: ", "fault addr"],
-        &[],
-        DeviceMention::Pci,
-        &[],
-    ),
-    rule(IommuFault, &["IO_PAGE_FAULT"], &[], DeviceMention::Pci, &[]),
-    rule(
-        OutOfMemory,
-        &["Killed process"],
-        &["ut of memory"],
-        DeviceMention::Killed,
-        &[],
-    ),
-    rule(
-        MachineCheck,
-        &["[Hardware Error]"],
-        &[
-            "Machine check events logged",
-            "Corrected error",
-            "Uncorrected",
-            "event severity",
-        ],
-        DeviceMention::Nothing,
-        &[],
-    ),
-    rule(
-        MachineCheck,
-        &["EDAC "],
-        &[" CE ", " UE "],
-        DeviceMention::Nothing,
-        &[],
-    ),
-    rule(
-        HungTask,
-        &["task ", "blocked for more than"],
-        &[],
-        DeviceMention::Task,
-        &[],
-    ),
-    rule(
-        CpuStuck,
-        &[],
-        &["soft lockup", "hard LOCKUP", "self-detected stall"],
-        DeviceMention::Nothing,
-        &[],
-    ),
-    rule(
-        ServerSilent,
-        &["server ", "not responding"],
-        &[],
-        DeviceMention::Server,
-        &[" OK"],
-    ),
-    rule(
-        AmdFailed,
-        &["amdgpu", "GPU reset begin"],
-        &[],
-        DeviceMention::Pci,
-        AMD_WORKS,
-    ),
-    rule(
-        AmdFailed,
-        &["amdgpu", "GPU Recovery Failed"],
-        &[],
-        DeviceMention::Pci,
-        AMD_WORKS,
-    ),
-    rule(
-        AmdFailed,
-        &["amdgpu", "device lost from bus"],
-        &[],
-        DeviceMention::Pci,
-        AMD_WORKS,
-    ),
-    rule(
-        AmdFailed,
-        &["amdgpu", "Fatal error during GPU init"],
-        &[],
-        DeviceMention::Pci,
-        AMD_WORKS,
-    ),
-    rule(
-        AmdUncorrected,
-        &["amdgpu", "uncorrectable hardware error"],
-        &["errors detected in", "(ERREVENT"],
-        DeviceMention::Pci,
-        AMD_WORKS,
-    ),
-    rule(
-        AdapterStalled,
-        &["FW STALL Detected"],
-        &[],
-        DeviceMention::Pci,
-        &["found at mem"],
-    ),
-    rule(
-        AdapterStalled,
-        &["efa", "send any completion for admin cmd"],
-        &[],
-        DeviceMention::Pci,
-        &["IB device registered"],
-    ),
-    rule(
-        LustreLost,
-        &["Lustre", ": Connection to ", " was lost"],
-        &[],
-        DeviceMention::Lustre,
-        &["Connection restored to"],
-    ),
-    rule(
-        StorageReconnects,
-        &["nvme nvme", "Reconnecting in"],
-        &[],
-        DeviceMention::Nvme,
-        &["Successfully reconnected", "Removing ctrl"],
-    ),
-    rule(
-        StorageReconnects,
-        &["rpcrdma: connection to", "closed ("],
-        &[],
-        DeviceMention::Nothing,
-        &["rpcrdma: connection to"],
-    ),
-    rule(
-        NetworkTableFull,
-        &["_conntrack: table full"],
-        &[],
-        DeviceMention::Nothing,
-        &[],
-    ),
+    Xid: ["NVRM: ", FELL_OFF] about Pci until NVIDIA_WORKS;
+    SXid: ["SXid ("] about Pci until NVIDIA_WORKS;
+    GpuInit: ["NVRM: "] with ["RmInitAdapter failed", "rm_init_adapter failed"] about Pci until NVIDIA_WORKS;
+    DriverMismatch: ["NVRM: API mismatch"] about Nothing until NVIDIA_WORKS;
+    IommuFault: ["DMAR: ", "fault addr"] about Pci;
+    IommuFault: ["IO_PAGE_FAULT"] about Pci;
+    OutOfMemory: ["Killed process"] with ["ut of memory"] about Killed;
+    MachineCheck: ["[Hardware Error]"]
+        with ["Machine check events logged", "Corrected error", "Uncorrected", "event severity"] about Nothing;
+    MachineCheck: ["EDAC "] with [" CE ", " UE "] about Nothing;
+    HungTask: ["task ", "blocked for more than"] about Task;
+    CpuStuck: [] with ["soft lockup", "hard LOCKUP", "self-detected stall"] about Nothing;
+    ServerSilent: ["server ", "not responding"] about Server until [" OK"];
+    AmdFailed: ["amdgpu", "GPU reset begin"] about Pci until AMD_WORKS;
+    AmdFailed: ["amdgpu", "GPU Recovery Failed"] about Pci until AMD_WORKS;
+    AmdFailed: ["amdgpu", "device lost from bus"] about Pci until AMD_WORKS;
+    AmdFailed: ["amdgpu", "Fatal error during GPU init"] about Pci until AMD_WORKS;
+    AmdUncorrected: ["amdgpu", "uncorrectable hardware error"] with ["errors detected in", "(ERREVENT"] about Pci
+        until AMD_WORKS;
+    AdapterStalled: ["FW STALL Detected"] about Pci until ["found at mem"];
+    AdapterStalled: ["efa", "send any completion for admin cmd"] about Pci until ["IB device registered"];
+    LustreLost: ["Lustre", ": Connection to ", " was lost"] about Lustre until ["Connection restored to"];
+    StorageReconnects: ["nvme nvme", "Reconnecting in"] about Nvme
+        until ["Successfully reconnected", "Removing ctrl"];
+    StorageReconnects: ["rpcrdma: connection to", "closed ("] about Nothing until ["rpcrdma: connection to"];
+    NetworkTableFull: ["_conntrack: table full"] about Nothing;
     // `neighbor table overflow!`, and `Neighbour table overflow.` before Linux 5.0.
-    rule(
-        NetworkTableFull,
-        &["table overflow"],
-        &["eighbour", "eighbor"],
-        DeviceMention::Nothing,
-        &[],
-    ),
-    rule(
-        AllocationFailed,
-        &["page allocation failure"],
-        &[],
-        DeviceMention::First,
-        &[],
-    ),
-    rule(
-        ProgramCrashed,
-        &["segfault at "],
-        LIBRARIES,
-        DeviceMention::Library,
-        &[],
-    ),
-    rule(
-        ProgramCrashed,
-        &["traps: "],
-        LIBRARIES,
-        DeviceMention::Library,
-        &[],
-    ),
-    rule(
-        IpoibFailed,
-        &["couldn't register ipoib port"],
-        &[],
-        DeviceMention::First,
-        &["link becomes ready"],
-    ),
-    rule(
-        IpoibFailed,
-        &["failed to initialize device", " port ", "(ret = "],
-        &[],
-        DeviceMention::First,
-        &["link becomes ready"],
-    ),
+    NetworkTableFull: ["table overflow"] with ["eighbour", "eighbor"] about Nothing;
+    AllocationFailed: ["page allocation failure"] about First;
+    ProgramCrashed: ["segfault at "] with LIBRARIES about Library;
+    ProgramCrashed: ["traps: "] with LIBRARIES about Library;
+    IpoibFailed: ["couldn't register ipoib port"] about First until ["link becomes ready"];
+    IpoibFailed: ["failed to initialize device", " port ", "(ret = "] about First until ["link becomes ready"];
     // mlx5: status 0x8 and 0xf of a command (`cmd.c`); EFA: ENOMEM of the device.
-    rule(
-        AdapterExhausted,
-        &["async reg mr failed. status -12"],
-        &[],
-        DeviceMention::Infiniband,
-        RELOADED,
-    ),
-    rule(
-        AdapterExhausted,
-        &["mlx5_core"],
-        &[
-            "failed, status limits exceeded",
-            "failed, status no resources",
-        ],
-        DeviceMention::Pci,
-        RELOADED,
-    ),
-    rule(
-        AdapterExhausted,
-        &["infiniband", "Failed to process command", "err -12"],
-        &[],
-        DeviceMention::Infiniband,
-        &["IB device registered"],
-    ),
-    rule(
-        LimitReached,
-        &["fork rejected by pids controller"],
-        &[],
-        DeviceMention::Nothing,
-        &[],
-    ),
-    rule(
-        LimitReached,
-        &["VFS: file-max limit"],
-        &[],
-        DeviceMention::Nothing,
-        &[],
-    ),
+    AdapterExhausted: ["async reg mr failed. status -12"] about Infiniband until RELOADED;
+    AdapterExhausted: ["mlx5_core"] with ["failed, status limits exceeded", "failed, status no resources"] about Pci
+        until RELOADED;
+    AdapterExhausted: ["infiniband", "Failed to process command", "err -12"] about Infiniband
+        until ["IB device registered"];
+    LimitReached: ["fork rejected by pids controller"] about Nothing;
+    LimitReached: ["VFS: file-max limit"] about Nothing;
     // `Link Down` alone may be one that error containment brings back.
-    rule(
-        DeviceGone,
-        &["pciehp: Slot(", "Card not present"],
-        &[],
-        DeviceMention::Pci,
-        &["): Link Up", "): Card present"],
-    ),
-    rule(
-        DeviceGone,
-        &["change power state from"],
-        &["device inaccessible", "config space inaccessible"],
-        DeviceMention::Pci,
-        &[MLX5_LOADED, NVIDIA_LOADED],
-    ),
-    rule(
-        CpuOverheated,
-        &["temperature above threshold, cpu clock throttled"],
-        &[],
-        DeviceMention::Nothing,
-        &["temperature/speed normal"],
-    ),
-    rule(
-        DiskFailed,
-        &["emounting filesystem read-only"],
-        &[],
-        DeviceMention::Disk,
-        &[],
-    ),
-    rule(
-        DiskFailed,
-        &["critical medium error, dev "],
-        &[],
-        DeviceMention::Disk,
-        &[],
-    ),
-    rule(
-        DiskFailed,
-        &["XFS (", "hutting down filesystem"],
-        &[],
-        DeviceMention::Disk,
-        &[],
-    ),
-];
+    DeviceGone: ["pciehp: Slot(", "Card not present"] about Pci until ["): Link Up", "): Card present"];
+    DeviceGone: ["change power state from"] with ["device inaccessible", "config space inaccessible"] about Pci
+        until [MLX5_LOADED, NVIDIA_LOADED];
+    CpuOverheated: ["temperature above threshold, cpu clock throttled"] about Nothing
+        until ["temperature/speed normal"];
+    DiskFailed: ["emounting filesystem read-only"] about Disk;
+    DiskFailed: ["critical medium error, dev "] about Disk;
+    DiskFailed: ["XFS (", "hutting down filesystem"] about Disk;
+};
 
 /// The event of a line.
 pub(super) struct Event {
@@ -663,6 +225,7 @@ impl Event {
         let fatal = match class {
             AerUncorrected => line.contains("(Fatal)"),
             SXid => line.contains(", Fatal"),
+            Xid => line.contains(" Fatal ") && !is_peers_doing(line),
             MachineCheck => {
                 line.contains(" UE ") || line.contains("ncorrected") || line.contains("fatal")
             }
@@ -823,11 +386,25 @@ fn number_before(line: &str, mark: &str) -> Option<u64> {
     before.rsplit(' ').next()?.parse().ok()
 }
 
+/// Whether a link of NVLink 5 went down for a reason that lies outside of this GPU: `149, NETIR_LINK_DOWN Fatal XC0 i0 Link 14 (0x026001c6 0x0 …)`. The
+/// reason is in bits 20 to 25 of the first register; the immediate action that NVIDIA's catalogue has for these two is IGNORE.
+fn is_peers_doing(line: &str) -> bool {
+    let register = line
+        .split_once(" (0x")
+        .and_then(|(_, rest)| hexadecimal(rest));
+    let reason = register.map(|register| register >> 20 & 0x3f);
+    line.contains("): 149, NETIR_LINK") && matches!(reason, Some(38 | 40))
+}
+
 /// `GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)`
 fn recovery_action(line: &str) -> Option<u64> {
-    let to = line.split_once(") to 0x")?.1;
-    let end = to.find(|c: char| !c.is_ascii_hexdigit())?;
-    u64::from_str_radix(to.get(..end)?, 16).ok()
+    hexadecimal(line.split_once(") to 0x")?.1)
+}
+
+/// The number that a text begins with.
+fn hexadecimal(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit())?;
+    u64::from_str_radix(text.get(..end)?, 16).ok()
 }
 
 /// `63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at …`

@@ -1,6 +1,6 @@
 //! Lines in the forms of the kernel's and the drivers' own format strings.
 
-use super::classes::{ALL, RULES, pci_address};
+use super::classes::{RULES, pci_address};
 use super::*;
 use crate::fact::BitRate;
 use crate::probe::testing::{known, run};
@@ -34,11 +34,11 @@ fn is_seen(facts: &Facts, name: &str) -> Option<bool> {
 
 #[test]
 fn every_class_is_looked_for_and_has_its_line() {
-    for class in ALL {
+    for &class in EventClass::ALL {
         assert!(RULES.iter().any(|rule| rule.class == class), "{class:?}");
     }
     let quiet = facts(&[]);
-    for class in ALL {
+    for &class in EventClass::ALL {
         assert_eq!(
             is_seen(&quiet, class.word()),
             Some(false),
@@ -374,7 +374,7 @@ fn lines_of_a_healthy_boot_are_none() {
             "bnxt_en 0000:12:00.0 eth0: Broadcom BCM57608 NetXtreme-E 400Gb Ethernet found at mem 3800000, node addr 00:62:0b:00:00:01",
         ),
     ]);
-    for class in ALL {
+    for &class in EventClass::ALL {
         assert_eq!(is_seen(&found, class.word()), Some(false), "{class:?}");
     }
 }
@@ -589,7 +589,7 @@ fn a_class_that_was_not_searched_for_is_unknown() {
 #[test]
 fn a_log_that_may_not_be_read_is_unknown() {
     let (found, _) = run(&PROBE, &[r#"{"q":{"call":"kernel_log"},"errno":"EPERM"}"#]);
-    for class in ALL {
+    for &class in EventClass::ALL {
         assert_eq!(is_seen(&found, class.word()), None);
         assert_eq!(
             known(&found, Subject::KernelEvent, class.word(), fact::CLASS),

@@ -16,11 +16,8 @@ pub(super) fn state(
     said: &NvmlReply,
     files: Result<&DeviceFiles, &Gap>,
 ) {
-    facts.set(
-        id,
-        gpu::NVML_ERROR,
-        Fact::Known("none".into(), said.origin()),
-    );
+    let nvml_error = Fact::Known("none".into(), said.origin());
+    facts.set(id, gpu::NVML_ERROR, nvml_error);
     let mut of = DeviceFacts { facts, id, said };
     of.trouble(SERVED.iter().any(|name| is_answered(&said.value, name)));
     of.identity(files);
@@ -101,6 +98,11 @@ fn mode(number: u64) -> Result<GpuMode, String> {
     }
 }
 
+/// States numbers that functions return: a row for each fact.
+macro_rules! numbers {
+    ($of:ident; $($key:ident = $function:literal;)*) => { $( $of.number(gpu::$key, $function); )* };
+}
+
 impl DeviceFacts<'_> {
     fn set<T: Typed>(&mut self, key: Key<T>, fact: Fact<T>) {
         self.facts.set(self.id, key, fact);
@@ -152,9 +154,13 @@ impl DeviceFacts<'_> {
         self.text(gpu::SERIAL, "nvmlDeviceGetSerial");
         self.text(gpu::UUID, "nvmlDeviceGetUUID");
         self.text(gpu::VBIOS, "nvmlDeviceGetVbiosVersion");
-        self.number(gpu::INDEX, "nvmlDeviceGetIndex");
-        self.number(gpu::MINOR, "nvmlDeviceGetMinorNumber");
-        self.number(gpu::MODULE_ID, "nvmlDeviceGetModuleId");
+        numbers! { self;
+            INDEX = "nvmlDeviceGetIndex";
+            MINOR = "nvmlDeviceGetMinorNumber";
+        }
+        let place = self.said.number("nvmlDeviceGetModuleId");
+        let place = self.unless_unsupported("nvmlDeviceGetModuleId", 0, place);
+        self.set(gpu::MODULE_ID, place);
         const FIRMWARE: &str = "nvmlDeviceGetGspFirmwareVersion";
         let firmware = self.unless_unsupported(FIRMWARE, "none".into(), self.said.text(FIRMWARE));
         self.set(gpu::GSP_FIRMWARE, firmware);
@@ -198,36 +204,14 @@ impl DeviceFacts<'_> {
     }
 
     fn errors(&mut self) {
-        let total = "nvmlDeviceGetTotalEccErrors";
-        let counter = "nvmlDeviceGetMemoryErrorCounter";
-        for (key, name) in [
-            (gpu::ECC_CORRECTED, format!("{total}/corrected/volatile")),
-            (
-                gpu::ECC_UNCORRECTED,
-                format!("{total}/uncorrected/volatile"),
-            ),
-            (
-                gpu::ECC_CORRECTED_EVER,
-                format!("{total}/corrected/aggregate"),
-            ),
-            (
-                gpu::ECC_UNCORRECTED_EVER,
-                format!("{total}/uncorrected/aggregate"),
-            ),
-            (
-                gpu::DRAM_CORRECTED,
-                format!("{counter}/corrected/volatile/dram"),
-            ),
-            (
-                gpu::DRAM_UNCORRECTED,
-                format!("{counter}/uncorrected/volatile/dram"),
-            ),
-            (
-                gpu::SRAM_UNCORRECTED,
-                format!("{counter}/uncorrected/volatile/sram"),
-            ),
-        ] {
-            self.number(key, &name);
+        numbers! { self;
+            ECC_CORRECTED = "nvmlDeviceGetTotalEccErrors/corrected/volatile";
+            ECC_UNCORRECTED = "nvmlDeviceGetTotalEccErrors/uncorrected/volatile";
+            ECC_CORRECTED_EVER = "nvmlDeviceGetTotalEccErrors/corrected/aggregate";
+            ECC_UNCORRECTED_EVER = "nvmlDeviceGetTotalEccErrors/uncorrected/aggregate";
+            DRAM_CORRECTED = "nvmlDeviceGetMemoryErrorCounter/corrected/volatile/dram";
+            DRAM_UNCORRECTED = "nvmlDeviceGetMemoryErrorCounter/uncorrected/volatile/dram";
+            SRAM_UNCORRECTED = "nvmlDeviceGetMemoryErrorCounter/uncorrected/volatile/sram";
         }
         let sram = self.said.member("nvmlDeviceGetSramEccErrorStatus");
         let sum = match (
@@ -237,9 +221,7 @@ impl DeviceFacts<'_> {
             (Fact::Known(parity, origin), Fact::Known(others, _)) => {
                 Fact::Known(parity + others, origin)
             }
-            _ => self
-                .said
-                .number(&format!("{counter}/uncorrected/aggregate/sram")),
+            _ => (self.said).number("nvmlDeviceGetMemoryErrorCounter/uncorrected/aggregate/sram"),
         };
         self.set(gpu::SRAM_UNCORRECTED_EVER, sum);
         let exceeded = sram.number("bThresholdExceeded").map(|flag| flag != 0);
@@ -278,14 +260,9 @@ impl DeviceFacts<'_> {
         let rows = self.said.member(ROWS);
         self.set(gpu::REMAPPED_CORRECTED, rows.number("corrRows"));
         self.set(gpu::REMAPPED_UNCORRECTED, rows.number("uncRows"));
-        self.set(
-            gpu::REMAP_PENDING,
-            rows.number("isPending").map(|flag| flag != 0),
-        );
-        self.set(
-            gpu::REMAP_FAILED,
-            rows.number("failureOccurred").map(|flag| flag != 0),
-        );
+        let flag = |name| rows.number(name).map(|flag| flag != 0);
+        self.set(gpu::REMAP_PENDING, flag("isPending"));
+        self.set(gpu::REMAP_FAILED, flag("failureOccurred"));
         let banks = self.said.member("nvmlDeviceGetRowRemapperHistogram");
         self.set(gpu::REMAP_BANKS_LOW, banks.number("low"));
         self.set(gpu::REMAP_BANKS_EMPTY, banks.number("none"));
@@ -302,7 +279,8 @@ impl DeviceFacts<'_> {
                     2 => RecoveryAction::Reboot,
                     3 => RecoveryAction::DrainP2p,
                     4 => RecoveryAction::DrainAndReset,
-                    _ => return None,
+                    5 => RecoveryAction::RecoverImexDomain,
+                    _ => RecoveryAction::Other,
                 })
             }));
         // A driver that does not know the field may also call it a wrong argument.
@@ -316,16 +294,12 @@ impl DeviceFacts<'_> {
     }
 
     fn clocks(&mut self) {
-        self.number(gpu::SM_CLOCK, "nvmlDeviceGetClockInfo/sm");
-        self.number(gpu::MAX_SM_CLOCK, "nvmlDeviceGetMaxClockInfo/sm");
-        self.number(
-            gpu::APPLICATION_CLOCK,
-            "nvmlDeviceGetApplicationsClock/graphics",
-        );
-        self.number(
-            gpu::DEFAULT_APPLICATION_CLOCK,
-            "nvmlDeviceGetDefaultApplicationsClock/graphics",
-        );
+        numbers! { self;
+            SM_CLOCK = "nvmlDeviceGetClockInfo/sm";
+            MAX_SM_CLOCK = "nvmlDeviceGetMaxClockInfo/sm";
+            APPLICATION_CLOCK = "nvmlDeviceGetApplicationsClock/graphics";
+            DEFAULT_APPLICATION_CLOCK = "nvmlDeviceGetDefaultApplicationsClock/graphics";
+        }
         let reasons = self.said.number("nvmlDeviceGetCurrentClocksEventReasons");
         for (key, bit) in [
             (gpu::IDLE, 0x1),
@@ -338,56 +312,36 @@ impl DeviceFacts<'_> {
         }
         self.set(gpu::CLOCK_REASONS, reasons.map(reason_names));
         let fields = self.said.member("fields");
-        for (key, name) in [
-            (
-                gpu::SW_THERMAL_TIME,
-                "CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN",
-            ),
-            (
-                gpu::POWER_BRAKE_TIME,
-                "CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN",
-            ),
-        ] {
-            let time = fields.number(name);
-            self.set(key, time.map(|ns| Seconds((ns / 1_000_000) as f64 / 1e3)));
-        }
+        let time = |name: &str| {
+            let nanoseconds = fields.number(&format!("CLOCKS_EVENT_REASON_{name}_SLOWDOWN"));
+            nanoseconds.map(|ns| Seconds((ns / 1_000_000) as f64 / 1e3))
+        };
+        self.set(gpu::SW_THERMAL_TIME, time("SW_THERM"));
+        self.set(gpu::POWER_BRAKE_TIME, time("HW_POWER_BRAKE"));
     }
 
     fn heat_and_power(&mut self) {
-        self.number(gpu::TEMPERATURE, "nvmlDeviceGetTemperature/gpu");
-        self.number(
-            gpu::SLOWDOWN_TEMPERATURE,
-            "nvmlDeviceGetTemperatureThreshold/slowdown",
-        );
-        self.number(
-            gpu::SHUTDOWN_TEMPERATURE,
-            "nvmlDeviceGetTemperatureThreshold/shutdown",
-        );
-        self.number(
-            gpu::MAX_MEMORY_TEMPERATURE,
-            "nvmlDeviceGetTemperatureThreshold/memory",
-        );
+        numbers! { self;
+            TEMPERATURE = "nvmlDeviceGetTemperature/gpu";
+            SLOWDOWN_TEMPERATURE = "nvmlDeviceGetTemperatureThreshold/slowdown";
+            SHUTDOWN_TEMPERATURE = "nvmlDeviceGetTemperatureThreshold/shutdown";
+            MAX_MEMORY_TEMPERATURE = "nvmlDeviceGetTemperatureThreshold/memory";
+        }
         let memory = self.said.member("fields").number("MEMORY_TEMP");
         // Memory without a sensor is reported as 0 °C.
-        self.set(
-            gpu::MEMORY_TEMPERATURE,
-            memory.and_then(word(|degrees| (degrees > 0).then_some(degrees))),
-        );
+        let memory_temperature = memory.and_then(word(|degrees| (degrees > 0).then_some(degrees)));
+        self.set(gpu::MEMORY_TEMPERATURE, memory_temperature);
         let margin = self.said.all().signed("nvmlDeviceGetMarginTemperature");
-        let margin = match margin {
-            Fact::Known(degrees, origin) => Fact::Known(degrees.max(0).unsigned_abs(), origin),
-            Fact::Unknown(gap) => match (
-                self.said
-                    .number("nvmlDeviceGetTemperatureThreshold/slowdown"),
-                self.said.number("nvmlDeviceGetTemperature/gpu"),
-            ) {
-                (Fact::Known(threshold, origin), Fact::Known(degrees, _)) if threshold > 0 => {
-                    Fact::Known(threshold.saturating_sub(degrees), origin)
-                }
-                _ => Fact::Unknown(gap),
-            },
+        let margin = margin.map(|degrees| degrees.max(0).unsigned_abs());
+        let by_threshold = || {
+            let slowdown = (self.said).number("nvmlDeviceGetTemperatureThreshold/slowdown");
+            let both = slowdown.zip(self.said.number("nvmlDeviceGetTemperature/gpu"));
+            both.and_then(|(threshold, degrees)| match threshold {
+                0 => Err("no threshold".to_owned()),
+                _ => Ok(threshold.saturating_sub(degrees)),
+            })
         };
-        self.set(gpu::THERMAL_MARGIN, margin);
+        self.set(gpu::THERMAL_MARGIN, margin.or_else(by_threshold));
         self.thousandths(gpu::POWER, "nvmlDeviceGetPowerUsage");
         self.thousandths(gpu::POWER_LIMIT, "nvmlDeviceGetEnforcedPowerLimit");
         self.thousandths(
@@ -398,14 +352,13 @@ impl DeviceFacts<'_> {
 
     fn link_and_memory(&mut self) {
         // If sysfs has these, its value counts.
-        self.number(gpu::LINK_GENERATION, "nvmlDeviceGetCurrPcieLinkGeneration");
-        self.number(gpu::LINK_WIDTH, "nvmlDeviceGetCurrPcieLinkWidth");
-        self.number(
-            gpu::MAX_LINK_GENERATION,
-            "nvmlDeviceGetGpuMaxPcieLinkGeneration",
-        );
-        self.number(gpu::MAX_LINK_WIDTH, "nvmlDeviceGetMaxPcieLinkWidth");
-        self.number(gpu::PCIE_REPLAYS, "nvmlDeviceGetPcieReplayCounter");
+        numbers! { self;
+            LINK_GENERATION = "nvmlDeviceGetCurrPcieLinkGeneration";
+            LINK_WIDTH = "nvmlDeviceGetCurrPcieLinkWidth";
+            MAX_LINK_GENERATION = "nvmlDeviceGetGpuMaxPcieLinkGeneration";
+            MAX_LINK_WIDTH = "nvmlDeviceGetMaxPcieLinkWidth";
+            PCIE_REPLAYS = "nvmlDeviceGetPcieReplayCounter";
+        }
         let memory = self.said.member("nvmlDeviceGetMemoryInfo_v2");
         self.set(gpu::MEMORY, memory.number("total").map(Bytes));
         self.set(gpu::MEMORY_USED, memory.number("used").map(Bytes));
@@ -444,14 +397,7 @@ impl DeviceFacts<'_> {
             self.set(gpu::FABRIC_CLUSTER, fabric.text("clusterUuid"));
         }
         let unsupported = Fact::Known(FabricHealth::Unsupported, self.said.origin());
-        let given = |name: &str| {
-            let value = self
-                .said
-                .value
-                .get(FABRIC)
-                .and_then(|fabric| fabric.get(name));
-            has && value.is_some()
-        };
+        let given = |name: &str| has && self.said.value[FABRIC].get(name).is_some();
         let health = match given("healthSummary") {
             false => unsupported,
             true => fabric.number("healthSummary").and_then(word(|number| {

@@ -104,11 +104,8 @@ impl<'s> Link<'s> {
         let part = self.part;
         facts.set(id, nvlink::LINK, part.number("link"));
         facts.set(id, nvlink::ACTIVE, self.active.clone());
-        facts.set(
-            id,
-            nvlink::VERSION,
-            part.number("nvmlDeviceGetNvLinkVersion"),
-        );
+        let version = part.number("nvmlDeviceGetNvLinkVersion");
+        facts.set(id, nvlink::VERSION, version);
         let fields = part.member("fields");
         let speed = match fields.number("NVLINK_GET_SPEED") {
             Fact::Unknown(_) => fields.number("NVLINK_SPEED_MBPS_COMMON"),
@@ -126,21 +123,12 @@ impl<'s> Link<'s> {
         facts.set(id, nvlink::REMOTE, self.remote.clone());
         let pci = part.text("nvmlDeviceGetNvLinkRemotePciInfo_v2");
         facts.set(id, nvlink::REMOTE_PCI, pci.map(address));
-        facts.set(
-            id,
-            nvlink::REPLAYS,
-            part.number("nvmlDeviceGetNvLinkErrorCounter/replay"),
-        );
-        facts.set(
-            id,
-            nvlink::CRC_ERRORS,
-            part.number("nvmlDeviceGetNvLinkErrorCounter/crc-flit"),
-        );
-        facts.set(
-            id,
-            nvlink::RECOVERIES,
-            self.count("recovery", "NVLINK_COUNT_LINK_RECOVERY_EVENTS"),
-        );
+        let replays = part.number("nvmlDeviceGetNvLinkErrorCounter/replay");
+        facts.set(id, nvlink::REPLAYS, replays);
+        let crc_errors = part.number("nvmlDeviceGetNvLinkErrorCounter/crc-flit");
+        facts.set(id, nvlink::CRC_ERRORS, crc_errors);
+        let recoveries = self.count("recovery", "NVLINK_COUNT_LINK_RECOVERY_EVENTS");
+        facts.set(id, nvlink::RECOVERIES, recoveries);
         for (key, name) in [
             (
                 nvlink::RECOVERIES_FAILED,

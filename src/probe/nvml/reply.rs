@@ -60,10 +60,7 @@ impl NvmlReply {
 
     /// A gap for an error of this name.
     pub(super) fn refused(&self, name: &str) -> Gap {
-        Gap {
-            why: why(name),
-            origin: self.origin(),
-        }
+        Gap::new(why(name), self.origin())
     }
 }
 

@@ -1,26 +1,53 @@
 //! The way of packets to each interface's own network: rules, routes and neighbours.
 
-use std::net::Ipv4Addr;
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::neighbour::Neighbour;
-use super::routing::{self, Decision, MAIN, Network, Route, Rule};
-use super::{Addresses, Found};
+use super::routing::{self, Decision, MAIN, Route, Rule};
+use super::{Ask, Found};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Bytes, Fact, Gap, Id, Origin, Subject, Why, interface, obstacle};
+use crate::network::Network;
+use crate::source::Question;
+use crate::source::question::Argument;
 
-/// Networks without room for a peer besides a router are none that peers are in.
-const LONGEST: u8 = 30;
 const TCP: u8 = 6;
+
+/// The routes and rules of a family.
+type Known = (Vec<Route>, Vec<Rule>);
+/// The addresses of an interface, by its name.
+type Addresses = HashMap<Arc<str>, Vec<(IpAddr, Network)>>;
+
+/// The routes and rules of IPv4, or of the family that is asked for.
+pub(super) fn known<const N: usize>(ask: &Ask<'_>, family: [(&str, Argument); N]) -> Fact<Known> {
+    let exceptions = Question::netlink("route/getroute-exceptions", family.clone());
+    let exceptions = ask.bytes(exceptions).and_then(|b| routing::routes(&b));
+    let rules = routing::rules_asked(ask, family.clone());
+    let routes = routing::routes_asked(ask, family).zip(exceptions);
+    let all = routes.zip(rules);
+    all.map(|((routes, others), rules)| ([routes, others].concat(), rules))
+}
 
 /// States what keeps an interface from its own network.
 pub(super) fn state(
     found: &mut Found<'_>,
-    routes: &[Route],
-    rules: &[Rule],
+    four: Known,
+    six: Fact<Known>,
     neighbours: &Fact<Vec<Neighbour>>,
     origin: &Origin,
 ) {
+    let (mut routes, mut rules) = four;
+    let without_six = match six {
+        Fact::Known(six, _) => {
+            routes.extend(six.0);
+            rules.extend(six.1);
+            None
+        }
+        Fact::Unknown(gap) => Some(gap),
+    };
+    let (routes, rules) = (&*routes, &*rules);
     let addresses = addresses(found);
     for own in interfaces(found) {
         let of_own = addresses.get(&own.name).into_iter().flatten();
@@ -32,7 +59,11 @@ pub(super) fn state(
             origin,
         );
         for (address, net) in of_own {
-            if net.length > LONGEST || net.is_link_local() {
+            if !net.has_peers() || net.is_link_local() {
+                continue;
+            }
+            if let (true, Some(gap)) = (net.six, &without_six) {
+                found.missing(gap);
                 continue;
             }
             let way = Way {
@@ -102,19 +133,21 @@ fn interfaces(found: &Found<'_>) -> Vec<Interface> {
         .collect()
 }
 
+/// NCCL takes addresses of IPv4 before those of IPv6: the latter count where an interface has no others.
 fn addresses(found: &Found<'_>) -> Addresses {
     let facts = &*found.facts;
     let read = |text: &Arc<str>| {
         let (address, length) = text.split_once('/')?;
-        let address: Ipv4Addr = address.parse().ok()?;
+        let address: IpAddr = address.parse().ok()?;
         Some((address, Network::of(address, length.parse().ok()?)?))
     };
     let of = |id: Id| {
         let list = facts.known(id, interface::ADDRESSES)?;
-        Some((
-            facts.name(id).into(),
-            list.iter().filter_map(read).collect(),
-        ))
+        let mut all: Vec<_> = list.iter().filter_map(read).collect();
+        if all.iter().any(|(address, _)| address.is_ipv4()) {
+            all.retain(|(address, _)| address.is_ipv4());
+        }
+        Some((facts.name(id).into(), all))
     };
     facts
         .below(found.node, Subject::Interface)
@@ -150,14 +183,15 @@ impl Way<'_> {
     }
 
     fn refused_by_rule(&self, found: &mut Found<'_>, rule: &Rule) {
-        let text = (format!("ip rule {rule}"), format!("ip rule del {rule}"));
+        let ip = ip(self.net);
+        let text = (format!("{ip} rule {rule}"), format!("{ip} rule del {rule}"));
         self.add(found, ObstacleKind::Unroutable, self.net, text);
     }
 
     /// What becomes of packets to all of the network.
-    fn whole(&self, found: &mut Found<'_>, decision: Decision<'_>, address: Ipv4Addr) {
+    fn whole(&self, found: &mut Found<'_>, decision: Decision<'_>, address: IpAddr) {
         let (name, net) = (&self.own.name, self.net);
-        let restore = format!("ip route replace {net} dev {name} src {address}");
+        let restore = format!("{} route replace {net} dev {name} src {address}", ip(net));
         let route = match decision {
             Decision::Rule(rule) => return self.refused_by_rule(found, rule),
             Decision::Nothing => {
@@ -241,7 +275,16 @@ fn said(found: &Found<'_>, route: &Route) -> (String, String) {
     if route.table != MAIN {
         text += &format!(" table {}", route.table);
     }
-    (format!("ip route {text}"), format!("ip route del {text}"))
+    let ip = ip(route.to);
+    (
+        format!("{ip} route {text}"),
+        format!("{ip} route del {text}"),
+    )
+}
+
+/// The command for networks of this family.
+fn ip(net: Network) -> &'static str {
+    if net.six { "ip -6" } else { "ip" }
 }
 
 /// Default gateways that do not answer.
@@ -255,20 +298,36 @@ fn gateways(
         return;
     };
     for route in routes.iter().filter(|route| route.to.length == 0) {
-        let silent = |neighbour: &&Neighbour| {
-            neighbour.failed
-                && neighbour.index == own.index
-                && Some(neighbour.address) == route.gateway_address
+        let silent = |one: &&Neighbour| {
+            let asked = one.failed && one.index == own.index;
+            asked && Some(IpAddr::from(one.address)) == route.gateway_address
         };
-        if route.interfaces.contains(&own.index) && neighbours.iter().any(|n| silent(&n)) {
-            let text = said(found, route);
-            found.add(
-                ObstacleKind::GatewayUnanswered,
-                &own.name,
-                None,
-                text,
-                origin,
-            );
+        if let Some(silent) = neighbours.iter().find(silent)
+            && route.interfaces.contains(&own.index)
+        {
+            let (kind, text) = (ObstacleKind::GatewayUnanswered, said(found, route));
+            let id = found.add(kind, &own.name, None, text, origin);
+            let gateway = silent.address.to_string().into();
+            let gateway = Fact::Known(gateway, origin.clone());
+            found.facts.set(id, obstacle::GATEWAY, gateway);
+        }
+    }
+}
+
+/// The neighbours of each interface that somebody wrote down.
+pub(super) fn permanent(found: &mut Found<'_>, neighbours: &Fact<Vec<Neighbour>>) {
+    for own in interfaces(found) {
+        let of_own = |all: &Vec<Neighbour>| -> Arc<[Arc<str>]> {
+            let all = all.iter().filter(|n| n.permanent && n.index == own.index);
+            let lines =
+                all.filter_map(|n| Some(format!("{} {}", n.address, n.mac.as_ref()?).into()));
+            lines.collect()
+        };
+        if let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) {
+            let written = neighbours.clone().map(|all| of_own(&all));
+            found
+                .facts
+                .set(id, interface::PERMANENT_NEIGHBOURS, written);
         }
     }
 }

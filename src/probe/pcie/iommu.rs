@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::node::{CpuVendor, Iommu};
-use crate::fact::{Fact, Gap, Origin, Presence, Why};
+use crate::fact::{Fact, Gap, Origin, Presence};
 use crate::probe::Ask;
 use crate::small_sort;
 
@@ -69,10 +69,10 @@ impl Groups {
             // Kernels before 4.12 show no type: the command line decides.
             Presence::Absent(origin) => match &self.passthrough {
                 Fact::Known(true, origin) => Fact::Known(Iommu::Identity, origin.clone()),
-                Fact::Known(false, _) => Fact::Unknown(Gap {
-                    why: Why::NotSaid("the kernel does not show the type of a group".into()),
+                Fact::Known(false, _) => Fact::Unknown(Gap::not_said(
+                    "the kernel does not show the type of a group",
                     origin,
-                }),
+                )),
                 Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
             },
             Presence::Unknown(gap) => Fact::Unknown(gap),

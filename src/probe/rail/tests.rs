@@ -2,6 +2,7 @@ use super::routing::testing::{route, rule};
 use super::*;
 use crate::probe::testing::{known, run};
 use crate::source::wire::to_hex;
+use crate::source::{Question, Refusal};
 
 /// Two soft-RoCE devices on eth2 (index 3) and eth3 (index 4).
 fn two() -> Vec<String> {

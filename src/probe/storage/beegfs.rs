@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::at;
 use super::beegfs_log::{self, Failure, Log};
-use super::parse::{self, Connections, Mount, Network};
+use super::parse::{self, Connections, Mount};
 use crate::fact::mount;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence};
 use crate::probe::{Ask, whole_number};
 
 const CLIENTS: &str = "/proc/fs/beegfs";
@@ -68,10 +68,10 @@ impl Lists {
         let allowed = LISTS.iter().any(|dir| path.starts_with(dir)) && !path.contains("/../");
         let list = match allowed {
             true => ask.text_if_any(Arc::clone(path)),
-            false => Presence::Unknown(Gap {
-                why: Why::NotUnderstood(format!("{path} is outside of /etc").into()),
-                origin: origin.clone(),
-            }),
+            false => Presence::Unknown(Gap::misread(
+                format!("{path} is outside of /etc"),
+                origin.clone(),
+            )),
         };
         self.0.insert(Arc::clone(path), list.clone());
         list
@@ -184,7 +184,7 @@ impl Client<'_> {
             Fact::Known(Some(Listed { path, entries }), origin) => Fact::Known(entries, origin)
                 .and_then(|entries| {
                     let entries = entries.ok_or_else(|| format!("{path} is not there"))?;
-                    entries.iter().map(|net| Network::read(net)).collect()
+                    entries.iter().map(|net| parse::network(net)).collect()
                 }),
             Fact::Unknown(gap) => Fact::Unknown(gap),
         };
@@ -236,11 +236,8 @@ impl Client<'_> {
         let unreached = log.map(|log| log.unreached);
         let count = unreached.clone().map(|unreached| unreached.len() as u64);
         facts.set(id, mount::LOG_UNREACHED_COUNT, count);
-        facts.set(
-            id,
-            mount::LOG_UNREACHED,
-            unreached.clone().map(|u| list(&u)),
-        );
+        let log_unreached = unreached.clone().map(|u| list(&u));
+        facts.set(id, mount::LOG_UNREACHED, log_unreached);
         let age = unreached.and_then(|unreached| beegfs_log::newest(&unreached));
         facts.set(id, mount::LOG_UNREACHED_AGE, age);
     }

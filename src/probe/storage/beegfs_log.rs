@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::parse;
-use crate::fact::{Fact, Gap, Origin, Presence, Seconds, Why};
+use crate::fact::{Fact, Gap, Origin, Presence, Seconds};
 use crate::probe::Ask;
 use crate::source::Question;
 
@@ -19,12 +19,7 @@ const YEAR: u64 = 365 * 86_400;
 
 /// Asks for the log, wherever beegfs-helperd writes it.
 pub(super) fn read_log(ask: &Ask<'_>) -> Fact<Log> {
-    let not_there = |why: String, origin: Origin| {
-        Fact::Unknown(Gap {
-            why: Why::NotUnderstood(why.into()),
-            origin,
-        })
-    };
+    let not_there = |why: String, origin: Origin| Fact::Unknown(Gap::misread(why, origin));
     let file: Arc<str> = match ask.text_if_any(HELPER) {
         Presence::Present(text, origin) => {
             if parse::beegfs_value(&text, "logType") == Ok("syslog") {

@@ -1,7 +1,7 @@
 //! Disks that are reached over the network: NVMe over fabrics, iSCSI.
 
 use crate::fact::mount::{self, MountTransport};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Subject};
 use crate::probe::Ask;
 
 const NVME: &str = "/sys/class/nvme";
@@ -18,10 +18,7 @@ pub(super) fn nvme(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Option
                 "rdma" => Fact::Known(MountTransport::Rdma, origin),
                 "tcp" => Fact::Known(MountTransport::Tcp, origin),
                 "pcie" | "fc" | "loop" | "apple-nvme" => continue,
-                other => Fact::Unknown(Gap {
-                    why: Why::NotUnderstood(format!("transport {other:?}").into()),
-                    origin,
-                }),
+                other => Fact::Unknown(Gap::misread(format!("transport {other:?}"), origin)),
             },
             Fact::Unknown(gap) => {
                 open.get_or_insert(gap);
@@ -29,7 +26,7 @@ pub(super) fn nvme(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Option
             }
         };
         let id = facts.instance(Subject::Mount, node, name);
-        facts.set(id, mount::KIND, Fact::derived("nvme".into(), NVME));
+        facts.derive(id, mount::KIND, "nvme".into(), NVME);
         if transport.known() == Some(&MountTransport::Tcp) {
             // Whoever loaded it meant to reach disks over RDMA.
             let module = ask.exists("/sys/module/nvme_rdma");
@@ -76,8 +73,7 @@ pub(super) fn iscsi(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Optio
             );
         for session in sessions {
             let id = facts.instance(Subject::Mount, node, session);
-            let kind = Fact::derived("iscsi".into(), ISCSI_HOSTS);
-            facts.set(id, mount::KIND, kind);
+            facts.derive(id, mount::KIND, "iscsi".into(), ISCSI_HOSTS);
             facts.set(id, mount::TRANSPORT, transport.clone());
             let state = ask.text(format!("/sys/class/iscsi_session/{session}/state"));
             facts.set(id, mount::STATE, state);

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use crate::fact::mount::MountTransport;
+use crate::network::Network;
 
 /// A mount of a file system that another machine serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,7 +146,7 @@ impl Connections {
     /// Connections over TCP to addresses that are in none of these networks.
     pub(super) fn tcp_outside(&self, networks: &[Network]) -> u64 {
         let inside = |address: &Option<Ipv4Addr>| {
-            address.is_some_and(|address| networks.iter().any(|net| net.has(address)))
+            address.is_some_and(|address| networks.iter().any(|net| net.has(address.into())))
         };
         let outside = self.by_tcp.iter().filter(|(_, address)| !inside(address));
         outside.map(|(count, _)| count).sum()
@@ -193,32 +194,13 @@ pub(super) fn connections(text: &str) -> Result<Connections, String> {
     Ok(sum)
 }
 
-/// A network of BeeGFS's filters: `10.0.0.0/24`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Network {
-    address: u32,
-    mask: u32,
-}
-
-impl Network {
-    /// Reads one; only networks of IPv4 are known here.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let odd = || format!("{:?} is not an IPv4 network", shortened(text));
-        let (address, length) = text.split_once('/').unwrap_or((text, "32"));
-        let address: Ipv4Addr = address.trim().parse().map_err(|_| odd())?;
-        let length: u32 = length.trim().parse().map_err(|_| odd())?;
-        let mask = match length {
-            0 => 0,
-            1..=32 => u32::MAX << (32 - length),
-            _ => return Err(odd()),
-        };
-        let address = u32::from(address) & mask;
-        Ok(Network { address, mask })
-    }
-
-    fn has(self, address: Ipv4Addr) -> bool {
-        u32::from(address) & self.mask == self.address
-    }
+/// A network of BeeGFS's filters, of IPv4, or an address.
+pub(super) fn network(text: &str) -> Result<Network, String> {
+    let network = match text.parse() {
+        Ok(address) => Network::of(address, 32).filter(|net| !net.six),
+        Err(_) => Network::read(text).ok().filter(|net| !net.six),
+    };
+    network.ok_or_else(|| format!("{:?} is not an IPv4 network", shortened(text)))
 }
 
 /// The entries of a list that BeeGFS's configuration names: one a line, comments after `#`.

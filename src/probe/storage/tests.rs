@@ -107,7 +107,7 @@ fn networks_that_stay_on_tcp() {
     let text = "s1 [ID: 1]\n   Connections: TCP: 4 (10.0.9.3:8003); \ns2 [ID: 2]\n   Connections: TCP: 1 (10.0.1.3:8003 [fallback route]); RDMA: 2 (10.0.0.3:8003); \ns3 [ID: 3]\n   Connections: TCP: 2 ([fd00::3]:8003); \n";
     let found = connections(text).unwrap();
     assert_eq!((found.tcp(), found.rdma), (7, 2));
-    let nets = |text: &str| Network::read(text).map(|net| found.tcp_outside(&[net]));
+    let nets = |text: &str| network(text).map(|net| found.tcp_outside(&[net]));
     assert_eq!(nets("10.0.9.0/24"), Ok(3));
     assert_eq!(nets("10.0.0.0/8"), Ok(2));
     assert_eq!(nets("0.0.0.0/0"), Ok(2));

@@ -51,18 +51,13 @@ fn isolated(ask: &Ask<'_>, allowed: Fact<Vec<u64>>) -> Fact<Arc<str>> {
         Presence::Absent(origin) => Fact::Known(Vec::new(), origin),
         Presence::Unknown(gap) => Fact::Unknown(gap),
     };
-    match (isolated, allowed) {
-        (Fact::Known(isolated, origin), Fact::Known(mut allowed, _)) => {
-            allowed.retain(|cpu| isolated.contains(cpu));
-            let found = if allowed.len() > 1 {
-                list(&allowed)
-            } else {
-                "none".into()
-            };
-            Fact::Known(found.into(), origin)
+    isolated.zip(allowed).map(|(isolated, mut allowed)| {
+        allowed.retain(|cpu| isolated.contains(cpu));
+        match allowed.len() {
+            0 | 1 => "none".into(),
+            _ => list(&allowed).into(),
         }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    })
 }
 
 /// CPUs as the kernel lists them: `0-3,8`.

@@ -66,17 +66,10 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let ceilings = all(ends.iter().map(|policy| {
         let allowed = ask.parse(file(policy, "scaling_max_freq"), whole_number);
         let possible = ask.parse(file(policy, "cpuinfo_max_freq"), whole_number);
-        match (allowed, possible) {
-            (Fact::Known(allowed, origin), Fact::Known(possible, _)) => {
-                Fact::Known((allowed, possible), origin).and_then(|(allowed, possible)| {
-                    match possible {
-                        0 => Err("the highest frequency is 0".to_owned()),
-                        _ => Ok(allowed as f64 * 100.0 / possible as f64),
-                    }
-                })
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-        }
+        allowed.zip(possible).and_then(|both| match both {
+            (_, 0) => Err("the highest frequency is 0".to_owned()),
+            (allowed, possible) => Ok(allowed as f64 * 100.0 / possible as f64),
+        })
     }));
     let ceiling = ceilings.map(|found| Percent(found.into_iter().fold(100.0, f64::min)));
     facts.set(node, node::FREQUENCY_CEILING, ceiling);

@@ -17,11 +17,16 @@ pub(super) fn list(text: &str) -> Result<Arc<[Arc<str>]>, String> {
     Ok(text.split_whitespace().map(Arc::from).collect())
 }
 
-/// A number, or `max`.
+/// A number, or `max`. Version 1 of control groups writes the largest signed number, down to its last whole page (`PAGE_COUNTER_MAX`).
 pub(super) fn limit(text: &str) -> Result<u64, String> {
+    const LARGEST_PAGE: u64 = 64 << 10;
     match text.trim() {
         "max" => Ok(u64::MAX),
-        number => number.parse().map_err(|_| is_not(text, "a limit")),
+        number => match number.parse::<u64>() {
+            Ok(limit) if limit > i64::MAX.unsigned_abs() - LARGEST_PAGE => Ok(u64::MAX),
+            Ok(limit) => Ok(limit),
+            Err(_) => Err(is_not(text, "a limit")),
+        },
     }
 }
 

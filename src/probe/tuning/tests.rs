@@ -288,4 +288,7 @@ fn odd_texts_are_not_understood() {
         assert!(parse::throttled(odd).is_err(), "{odd:?}");
     }
     assert!(parse::limit("many").is_err());
+    assert_eq!(parse::limit("9223372036854771712\n"), Ok(u64::MAX));
+    assert_eq!(parse::limit("9223372036854710272"), Ok(u64::MAX));
+    assert_eq!(parse::limit("68719476736"), Ok(64 << 30));
 }

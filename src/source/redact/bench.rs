@@ -11,20 +11,8 @@ use super::{Names, log, scan, value};
 use crate::source::question::Call;
 
 /// Members whose text is a word or a number of the benchmark's own.
-const OWN: [&str; 12] = [
-    "backend",
-    "collective",
-    "dtype",
-    "op",
-    "ended",
-    "time",
-    "figure",
-    "unit",
-    "version",
-    "function",
-    "way",
-    "memory",
-];
+const OWN: &str = "\
+    backend collective dtype op ended time figure unit version function way memory";
 
 /// Whether a question asks for the log of a run.
 pub(super) fn is_log(call: &Call) -> bool {
@@ -71,7 +59,7 @@ impl Bench<'_> {
             "library" => (self.path)(text),
             // As in the questions that name the arm.
             "name" => scan(self.key, self.names, text, Kind::NAME),
-            own if OWN.contains(&own) => text.to_owned(),
+            own if OWN.split(' ').any(|one| one == own) => text.to_owned(),
             // Words of a library or of the kernel, about whatever they were about.
             _ => log::file(self.key, self.names, self.hosts, text),
         }

@@ -8,17 +8,10 @@ use super::{Names, scan};
 use crate::source::wire;
 
 /// Members whose texts the driver makes and that are alike on every machine: models, versions, PCI addresses, names of errors.
-const PLAIN: [&str; 9] = [
-    "nvmlDeviceGetName",
-    "nvmlDeviceGetVbiosVersion",
-    "nvmlDeviceGetGspFirmwareVersion",
-    "nvmlDeviceGetPciInfo_v3",
-    "nvmlDeviceGetNvLinkRemotePciInfo_v2",
-    "nvmlSystemGetDriverVersion",
-    "nvmlSystemGetNVMLVersion",
-    "devices",
-    "error",
-];
+const PLAIN: &str = "\
+    nvmlDeviceGetName nvmlDeviceGetVbiosVersion nvmlDeviceGetGspFirmwareVersion \
+    nvmlDeviceGetPciInfo_v3 nvmlDeviceGetNvLinkRemotePciInfo_v2 nvmlSystemGetDriverVersion \
+    nvmlSystemGetNVMLVersion devices error";
 
 /// Beginnings of the names of programs that run everywhere.
 const PROGRAMS: [&str; 9] = [
@@ -53,7 +46,7 @@ pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Va
 
 fn text(key: &Key, names: &Names, member: &str, text: &str) -> String {
     match member {
-        member if PLAIN.contains(&member) => text.to_owned(),
+        member if PLAIN.split(' ').any(|one| one == member) => text.to_owned(),
         "nvmlDeviceGetSerial" => key.serial(text),
         "clusterUuid" => cluster(key, names, text),
         "process" => program(key, text),

@@ -6,21 +6,8 @@ use super::words::{is_generic, is_secret};
 use super::{Names, scan, value};
 
 /// Types of file systems whose source is another machine.
-const REMOTE: &[&str] = &[
-    "nfs",
-    "nfs4",
-    "beegfs",
-    "lustre",
-    "cifs",
-    "smb3",
-    "gpfs",
-    "wekafs",
-    "ceph",
-    "fuse.sshfs",
-    "9p",
-    "glusterfs",
-    "fuse.glusterfs",
-];
+const REMOTE: &str = "\
+    nfs nfs4 beegfs lustre cifs smb3 gpfs wekafs ceph fuse.sshfs 9p glusterfs fuse.glusterfs";
 
 /// Lines of `name = value` or `name: value`; nothing is kept of a comment.
 pub(super) fn assignments(key: &Key, names: &Names, content: &str) -> String {
@@ -134,8 +121,11 @@ pub(super) fn hostfile(key: &Key, names: &Names, content: &str) -> String {
 pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
     by_line(content, |line| {
         // Whatever the type is called: another machine's file system is `HOST:/PATH` or `//HOST/SHARE`.
-        let is_source =
-            |word: &str| REMOTE.contains(&word) || word.starts_with("//") || word.contains(":/");
+        let is_source = |word: &str| {
+            REMOTE.split(' ').any(|one| one == word)
+                || word.starts_with("//")
+                || word.contains(":/")
+        };
         let remote = line.split_whitespace().any(is_source);
         let weka = line.split_whitespace().any(|word| word == "wekafs");
         let text = without_comment(line);

@@ -12,39 +12,17 @@ use crate::source::wire;
 /// Variables that a recording holds. The question asks for these prefixes; an answer with more of them is cut here.
 ///
 /// Kubernetes' own two or three say that this is a pod.
-const PREFIXES: &[&str] = &[
-    "NCCL_",
-    "UCX_",
-    "FI_",
-    "CUDA_",
-    "KUBERNETES_SERVICE_",
-    // Settings besides NCCL's, and variables that describe a job.
-    "GLOO_",
-    "TP_SOCKET_IFNAME",
-    "OMPI_MCA_",
-    "OMPI_COMM_WORLD_",
-    "PRTE_MCA_",
-    "I_MPI_",
-    "NVSHMEM_",
-    "HOROVOD_",
-    "MASTER_",
-    "PET_",
-    "TORCH_",
-    "IBV_FORK_SAFE",
-    "MLX5_",
-    "RDMAV_",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "GROUP_WORLD_SIZE",
-    "SLURM_STEP_NUM_NODES",
-    "SLURM_JOB_NUM_NODES",
-    "SLURM_NNODES",
-    "NNODES",
-];
+const PREFIXES: &str = "NCCL_ UCX_ FI_ CUDA_ KUBERNETES_SERVICE_";
+/// Settings besides NCCL's, and variables that describe a job.
+const OTHER_PREFIXES: &str = "\
+    GLOO_ TP_SOCKET_IFNAME OMPI_MCA_ OMPI_COMM_WORLD_ PRTE_MCA_ I_MPI_ NVSHMEM_ HOROVOD_ MASTER_ \
+    PET_ TORCH_ IBV_FORK_SAFE MLX5_ RDMAV_ WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE \
+    SLURM_STEP_NUM_NODES SLURM_JOB_NUM_NODES SLURM_NNODES NNODES";
 
 /// Whether a recording holds the variable of this name.
 pub(super) fn is_recorded(name: &str) -> bool {
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    let mut prefixes = PREFIXES.split(' ').chain(OTHER_PREFIXES.split(' '));
+    prefixes.any(|prefix| name.starts_with(prefix))
 }
 
 /// Variables in which launchers say how many tasks they started: numbers.
@@ -61,19 +39,11 @@ fn is_rank(name: &str, value: &Value) -> bool {
     value.as_str().is_some_and(is_number) && launch::numbers().any(|known| known == name)
 }
 
-/// Where launchers say how many ranks a job has.
-const RANKS: [&str; 4] = [
-    "WORLD_SIZE",
-    "OMPI_COMM_WORLD_SIZE",
-    "PMI_SIZE",
-    "SLURM_NTASKS",
-];
-
 /// The environment of a job's process: that of the doctor's own, and the number of ranks.
 pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value {
     let mut kept = environment(key, names, value);
     if let (Value::Object(kept), Value::Object(all)) = (&mut kept, value) {
-        for name in RANKS {
+        for name in launch::RANK_COUNTS {
             // Its longer relatives (SLURM_NTASKS_PER_NODE) begin like it and are not kept.
             if let Some(number) = all.get(name).filter(|n| {
                 n.as_str()
@@ -103,6 +73,20 @@ pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
     }
 }
 
+/// The same value with other texts; names of members stay.
+pub(super) fn with_texts(value: &Value, text: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(one) => text(one).into(),
+        Value::Array(items) => items.iter().map(|item| with_texts(item, text)).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), with_texts(value, text)))
+            .collect::<Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
 /// Hands out each text of a value.
 pub(super) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     match value {
@@ -116,27 +100,15 @@ pub(super) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
 /// Lines of BeeGFS's client: an unreachable server is given by its name, `beegfs-storage NAME [ID: 1]`, others by addresses.
 pub(super) fn beegfs_log(key: &Key, names: &Names, value: &Value) -> Value {
     const MARK: &str = "Connect failed on all available routes: beegfs-";
-    match value {
-        Value::String(text) => match text.strip_prefix(MARK) {
-            Some(server) => {
-                let (kind, rest) = server.split_once(' ').unwrap_or(("", server));
-                let (name, id) = rest.rsplit_once(" [ID").unwrap_or((rest, ""));
-                let id = if id.is_empty() { "" } else { " [ID" }.to_owned() + id;
-                format!("{MARK}{kind} {}{id}", key.host(name)).into()
-            }
-            None => scan(key, names, text, Kind::FREE).into(),
-        },
-        Value::Array(items) => items
-            .iter()
-            .map(|item| beegfs_log(key, names, item))
-            .collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), beegfs_log(key, names, value)))
-            .collect::<Map<_, _>>()
-            .into(),
-        other => other.clone(),
-    }
+    with_texts(value, &|text| match text.strip_prefix(MARK) {
+        Some(server) => {
+            let (kind, rest) = server.split_once(' ').unwrap_or(("", server));
+            let (name, id) = rest.rsplit_once(" [ID").unwrap_or((rest, ""));
+            let id = if id.is_empty() { "" } else { " [ID" }.to_owned() + id;
+            format!("{MARK}{kind} {}{id}", key.host(name))
+        }
+        None => scan(key, names, text, Kind::FREE),
+    })
 }
 
 /// `nfs: server NAME not responding`, `nfs: server NAME OK`: no form betrays the name.
@@ -310,20 +282,6 @@ pub(super) fn hosts(key: &Key, names: &Names, text: &str) -> String {
         }
     };
     text.split(',').map(one).collect::<Vec<_>>().join(",")
-}
-
-/// Texts that are paths, each mapped as in the questions that follow from it.
-pub(super) fn paths(path: &impl Fn(&str) -> String, value: &Value) -> Value {
-    match value {
-        Value::String(text) => path(text).into(),
-        Value::Array(items) => items.iter().map(|item| paths(path, item)).collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), paths(path, value)))
-            .collect::<Map<_, _>>()
-            .into(),
-        other => other.clone(),
-    }
 }
 
 /// The memory of a cable or transceiver, in hexadecimal digits; of other members only numbers are kept.

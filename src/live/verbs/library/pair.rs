@@ -20,13 +20,26 @@ type CreatePair = unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *m
 type ModifyPair = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int;
 type DestroyPair = unsafe extern "C" fn(*mut ibv_qp) -> c_int;
 
-/// How long an acknowledgement may take: 4.096 µs times 2^18, that is 1.1 s, as NCCL had it from 2.14 to 2.22. On a machine whose processors are all
-/// at work, soft-RoCE may well need a tenth of it; and where it sends again what is still under way, it may refuse it.
-const TIMEOUT: u8 = 18;
-/// How often packets are sent again. Not 7, which soft-RoCE takes forever.
+/// How often a packet is sent again to a receiver that has no room.
 const RETRIES: u8 = 6;
 /// How long a sender waits if the receiver has no room: 0.64 ms.
 const RECEIVER_WAIT: u8 = 12;
+
+/// How long and how often a queue pair tries to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempts {
+    /// An acknowledgement may take 4.096 µs times 2 to the power of this.
+    pub(crate) timeout: u8,
+    /// How often packets are sent again.
+    pub(crate) retries: u8,
+}
+
+/// The attempts of a measurement: 1.1 s for an acknowledgement, as NCCL had it from 2.14 to 2.22. On a machine whose processors are all at work, soft-RoCE may
+/// well need a tenth of it; and where it sends again what is still under way, it may refuse it. Seven retries soft-RoCE takes for endless ones.
+pub(crate) const MEASURED: Attempts = Attempts {
+    timeout: 18,
+    retries: 6,
+};
 
 /// The port of this side, and what its packets carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,11 +199,15 @@ impl QueuePair {
 
     /// Takes it to RTS: it sends, too.
     #[expect(unsafe_code, reason = "a structure of verbs.h")]
-    pub(crate) fn ready_to_send(&self, near: &LocalEndpoint) -> Result<(), Refusal> {
+    pub(crate) fn ready_to_send(
+        &self,
+        near: &LocalEndpoint,
+        attempts: Attempts,
+    ) -> Result<(), Refusal> {
         let mut to = zeroed!(ibv_qp_attr);
         to.qp_state = ibv_qp_state::IBV_QPS_RTS;
-        to.timeout = TIMEOUT;
-        to.retry_cnt = RETRIES;
+        to.timeout = attempts.timeout;
+        to.retry_cnt = attempts.retries;
         to.rnr_retry = RETRIES;
         to.sq_psn = near.first_packet;
         to.max_rd_atomic = 1;

@@ -31,16 +31,10 @@ const LONGEST: Duration = Duration::from_millis(1);
 impl From<driver::Failure> for Failure {
     fn from(failure: driver::Failure) -> Self {
         match failure {
-            driver::Failure::Refused(refusal) => Failure {
-                function: "CUDA".to_owned(),
-                code: None,
-                error: refusal.to_string(),
-            },
-            driver::Failure::Code { function, code } => Failure {
-                function: function.to_owned(),
-                code: Some(code.into()),
-                error: driver::error_name(code),
-            },
+            driver::Failure::Refused(refusal) => Failure::new("CUDA", refusal.to_string()),
+            driver::Failure::Code { function, code } => {
+                Failure::new(function, driver::error_name(code)).code(code)
+            }
         }
     }
 }
@@ -54,11 +48,7 @@ pub(super) fn connect(
     place: &RankSetup<'_>,
     exchange: &mut dyn RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
-    let refused = |what: &str, error: &str| Failure {
-        function: what.to_owned(),
-        code: None,
-        error: error.to_owned(),
-    };
+    let refused = |what: &str, error: &str| Failure::new(what, error);
     let path = place
         .library
         .ok_or_else(|| refused("dlopen", "no NCCL library was named or found"))?;
@@ -220,11 +210,8 @@ impl NcclBackend {
 
 impl Backend for NcclBackend {
     fn prepare(&mut self, _exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
-        let layout = Layout::of(point, self.rank, self.ranks).map_err(|error| Failure {
-            function: function(point.collective).to_owned(),
-            code: None,
-            error,
-        })?;
+        let layout = Layout::of(point, self.rank, self.ranks)
+            .map_err(|error| Failure::new(function(point.collective).to_owned(), error))?;
         let fits = self.memory.len() == layout.buffers().len()
             && self
                 .memory
@@ -283,11 +270,7 @@ impl Backend for NcclBackend {
 }
 
 fn not_prepared() -> Failure {
-    Failure {
-        function: "cuMemcpy".to_owned(),
-        code: None,
-        error: "there is no buffer of this size".to_owned(),
-    }
+    Failure::new("cuMemcpy", "there is no buffer of this size")
 }
 
 /// The NCCL function that an operation's failure or hang is attributed to.

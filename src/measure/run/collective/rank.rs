@@ -90,11 +90,10 @@ impl RankExchange for ParentLink {
         self.send(&RankMessage::Give(value));
         match self.inbox.recv() {
             Ok(RankCommand::All(all)) if all.len() == self.ranks => Ok(all),
-            _ => Err(Failure {
-                function: "exchange".into(),
-                code: None,
-                error: "the process that started this rank is gone".into(),
-            }),
+            _ => Err(Failure::new(
+                "exchange",
+                "the process that started this rank is gone",
+            )),
         }
     }
 

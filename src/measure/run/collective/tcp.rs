@@ -3,12 +3,13 @@
 //! Between two ranks there are several connections, called *lanes*. Each lane carries its own slice of every part in a thread of its own, which sends
 //! and receives as soon as either can proceed: received data is forwarded while the rest is still under way.
 
+use crate::live::clock;
 use crate::live::random;
 use std::cmp::Ordering;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
@@ -198,7 +199,6 @@ struct TcpBackend {
 
 impl TcpBackend {
     /// Connects to those of these ranks to which there is no connection yet. All ranks do this at the same time.
-    #[expect(clippy::disallowed_methods, reason = "who connects is waited for")]
     fn connect_missing(&mut self, others: &[usize]) -> Result<(), Failure> {
         let mut missing: Vec<usize> = others.to_vec();
         missing.sort_unstable();
@@ -228,7 +228,7 @@ impl TcpBackend {
                 .set_read_timeout(Some(HELLO))
                 .map_err(|e| of("setsockopt", &e))?;
             let mut said = [0; 32];
-            let begun = Instant::now();
+            let begun = clock::now();
             if stream.read_exact(&mut said).is_err() || begun.elapsed() > 2 * HELLO {
                 continue;
             }
@@ -353,7 +353,6 @@ impl Backend for TcpBackend {
         Ok(())
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what is measured is time")]
     fn run(&mut self, _: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure> {
         let ranks = self.peers.len();
         let steps = rank_steps::plan_steps(point.collective, self.rank, ranks);
@@ -402,7 +401,7 @@ impl Backend for TcpBackend {
             }
             Ok(())
         };
-        let begun = Instant::now();
+        let begun = clock::now();
         let mut pairs = self.lanes.iter().zip(&mut slices);
         let first = pairs.next();
         let done = std::thread::scope(|scope| {

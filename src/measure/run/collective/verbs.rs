@@ -43,10 +43,9 @@ pub(super) fn connect(
     #[cfg(not(feature = "verbs"))]
     {
         let _ = (place, exchange);
-        Err(Failure {
-            function: "verbs".to_owned(),
-            code: None,
-            error: "this binary was built without the verbs feature".to_owned(),
-        })
+        Err(Failure::new(
+            "verbs",
+            "this binary was built without the verbs feature",
+        ))
     }
 }

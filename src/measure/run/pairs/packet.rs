@@ -1,9 +1,10 @@
 //! Finds the largest packet that passes unfragmented: UDP with *don't fragment*, which needs no privilege, to a socket that reports what arrived.
 
+use crate::live::clock;
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
@@ -108,7 +109,6 @@ impl Probe {
     }
 
     /// Whether a packet of this size is answered.
-    #[expect(clippy::disallowed_methods, reason = "keeps its own time")]
     fn passes(&self, size: u64) -> bool {
         let payload = size.saturating_sub(self.headers).max(16);
         let mut packet = vec![0; usize::try_from(payload).unwrap_or(0)];
@@ -121,9 +121,9 @@ impl Probe {
                 // Larger than the interface's MTU, or the other end refused an earlier packet.
                 continue;
             }
-            let ends = Instant::now() + ANSWER;
+            let ends = clock::now() + ANSWER;
             loop {
-                let left = ends.saturating_duration_since(Instant::now());
+                let left = ends.saturating_duration_since(clock::now());
                 if left.is_zero() || self.socket.set_read_timeout(Some(left)).is_err() {
                     break;
                 }

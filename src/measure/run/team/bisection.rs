@@ -1,7 +1,5 @@
 //! Which nodes slow a job down: its operation on halves of them, and on halves of the slow ones.
 
-use std::time::Instant;
-
 use super::scopes::busbw;
 use super::{BisectionLimits, Team};
 use crate::live::clock;
@@ -73,7 +71,6 @@ impl Team {
 }
 
 /// Measures parts until the cause is found; else says why it is not.
-#[expect(clippy::disallowed_methods, reason = "keeps its own time")]
 fn measure_parts(
     bisection: &mut Bisection,
     whole: u64,
@@ -81,7 +78,7 @@ fn measure_parts(
     part: impl Fn(&[usize]) -> anyhow::Result<Option<u64>>,
     show: ShowProgress,
 ) -> Option<String> {
-    let begun = Instant::now();
+    let begun = clock::now();
     while let Step::Measure(parts) =
         bisection::next(bisection.host.len(), whole, &bisection.parts, slow_below)
     {

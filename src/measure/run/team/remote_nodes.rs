@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{SLACK, Team};
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
+use crate::live::clock;
 use crate::measure::run::ranks::RemoteRanks;
 
 /// The other nodes in one run.
@@ -20,7 +21,6 @@ pub(super) struct RemoteNodes {
 }
 
 impl RemoteNodes {
-    #[expect(clippy::disallowed_methods, reason = "keeps the run's time")]
     pub(super) fn new(team: &Team, name: &str, counts: &[usize], deadline: Duration) -> Self {
         RemoteNodes {
             session: Arc::clone(&team.session),
@@ -32,7 +32,7 @@ impl RemoteNodes {
                 .zip(counts.iter().copied())
                 .filter(|(_, count)| *count > 0)
                 .collect(),
-            ends: Instant::now() + deadline,
+            ends: clock::now() + deadline,
         }
     }
 
@@ -40,9 +40,8 @@ impl RemoteNodes {
         format!("{} watch", self.name)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "keeps the run's time")]
     fn left(&self) -> Duration {
-        self.ends.saturating_duration_since(Instant::now()) + SLACK
+        self.ends.saturating_duration_since(clock::now()) + SLACK
     }
 
     fn node(&self, rank: u64) -> String {

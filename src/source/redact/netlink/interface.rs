@@ -17,7 +17,8 @@ const AF_INET6: u8 = 10;
 enum LinkAttribute {
     Name,
     Address,
-    LinkInfo,
+    /// It holds others.
+    Holds(fn(u16) -> LinkAttribute),
     Plain,
     NotKnown,
 }
@@ -29,7 +30,9 @@ fn of_link(attribute: u16) -> LinkAttribute {
         // IFLA_MTU, IFLA_LINK, IFLA_MASTER, IFLA_OPERSTATE
         4 | 5 | 10 | 16 => LinkAttribute::Plain,
         // IFLA_LINKINFO
-        18 => LinkAttribute::LinkInfo,
+        18 => LinkAttribute::Holds(of_link_info),
+        // IFLA_XDP
+        43 => LinkAttribute::Holds(of_xdp),
         _ => LinkAttribute::NotKnown,
     }
 }
@@ -38,6 +41,14 @@ fn of_link_info(attribute: u16) -> LinkAttribute {
     match attribute {
         // IFLA_INFO_KIND
         1 => LinkAttribute::Plain,
+        _ => LinkAttribute::NotKnown,
+    }
+}
+
+fn of_xdp(attribute: u16) -> LinkAttribute {
+    match attribute {
+        // IFLA_XDP_ATTACHED, IFLA_XDP_PROG_ID
+        2 | 4 => LinkAttribute::Plain,
         _ => LinkAttribute::NotKnown,
     }
 }
@@ -105,9 +116,9 @@ impl AttributeRedactor<'_> {
                     Some(scan(self.key, self.names, text, Kind::NAME).into_bytes())
                 }
                 LinkAttribute::Address => Some(self.address(value)?),
-                LinkAttribute::LinkInfo => {
+                LinkAttribute::Holds(holds) => {
                     let mut inner = Vec::new();
-                    self.attributes(value, of_link_info, &mut inner)?;
+                    self.attributes(value, holds, &mut inner)?;
                     Some(inner)
                 }
             };

@@ -2,7 +2,7 @@
 //!
 //! As with RDMA netlink, what this program does not know is cleared, and a message of another kind gives `None`.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::{HEADER, NLA_TYPE_MASK, aligned, name, u16_at, u32_at};
 use crate::source::redact::Names;
@@ -13,6 +13,7 @@ const RTM_NEWNEIGH: u16 = 28;
 const RTM_NEWRULE: u16 = 32;
 const RTM_GETDCB: u16 = 78;
 const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
 
 /// How an attribute is redacted.
 enum RouteAttribute {
@@ -20,7 +21,7 @@ enum RouteAttribute {
     Plain,
     /// An interface's name.
     Name,
-    /// An IPv4 address, of a network with this prefix length.
+    /// An address, of a network with this prefix length.
     Address(u8),
     /// A MAC address.
     Mac,
@@ -45,7 +46,7 @@ pub(super) fn messages(key: &Key, names: &Names, bytes: &[u8]) -> Option<Vec<u8>
         let (head, attributes) = body.split_at_mut_checked(fixed)?;
         let holds = |attribute: u16| match kind {
             RTM_GETDCB => bridging(attribute),
-            _ if head.first() != Some(&AF_INET) => RouteAttribute::NotKnown,
+            _ if !matches!(head.first(), Some(&(AF_INET | AF_INET6))) => RouteAttribute::NotKnown,
             RTM_NEWROUTE => route(attribute, head.get(1).copied().unwrap_or(0)),
             RTM_NEWNEIGH => neighbour(attribute),
             _ => rule(attribute, head),
@@ -74,7 +75,7 @@ fn route(attribute: u16, length: u8) -> RouteAttribute {
         // DST
         1 => RouteAttribute::Address(length),
         // GATEWAY, PREFSRC
-        5 | 7 => RouteAttribute::Address(32),
+        5 | 7 => RouteAttribute::Address(u8::MAX),
         // MULTIPATH
         9 => RouteAttribute::NextHops,
         // IIF, OIF, PRIORITY, METRICS, CACHEINFO, TABLE, MARK, PREF, NH_ID
@@ -87,7 +88,7 @@ fn route(attribute: u16, length: u8) -> RouteAttribute {
 fn neighbour(attribute: u16) -> RouteAttribute {
     match attribute {
         // DST, LLADDR
-        1 => RouteAttribute::Address(32),
+        1 => RouteAttribute::Address(u8::MAX),
         2 => RouteAttribute::Mac,
         // CACHEINFO, PROBES
         3 | 4 => RouteAttribute::Plain,
@@ -145,7 +146,7 @@ fn next_hops(key: &Key, names: &Names, bytes: &mut [u8]) -> Option<()> {
         let attributes = bytes.get_mut(at + HOP..at + length)?;
         each(key, names, attributes, &|attribute| match attribute {
             // GATEWAY
-            5 => RouteAttribute::Address(32),
+            5 => RouteAttribute::Address(u8::MAX),
             _ => RouteAttribute::NotKnown,
         })?;
         at += aligned(length);
@@ -154,12 +155,15 @@ fn next_hops(key: &Key, names: &Names, bytes: &mut [u8]) -> Option<()> {
 }
 
 pub(super) fn address(key: &Key, value: &mut [u8], length: u8) {
-    match <[u8; 4]>::try_from(&*value) {
-        Ok(octets) => {
-            let mapped = key.ipv4_net(Ipv4Addr::from(octets), u32::from(length));
-            value.copy_from_slice(&mapped.octets());
-        }
-        Err(_) => value.fill(0),
+    let length = u32::from(length);
+    if let Ok(octets) = <[u8; 4]>::try_from(&*value) {
+        let mapped = key.ipv4_net(Ipv4Addr::from(octets), length);
+        value.copy_from_slice(&mapped.octets());
+    } else if let Ok(octets) = <[u8; 16]>::try_from(&*value) {
+        let mapped = key.ipv6_net(Ipv6Addr::from(octets), length);
+        value.copy_from_slice(&mapped.octets());
+    } else {
+        value.fill(0);
     }
 }
 

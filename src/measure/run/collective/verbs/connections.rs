@@ -13,7 +13,9 @@ use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::{LocalEndpoint, QueuePair, RemoteEndpoint, Target};
+use crate::live::verbs::library::pair::{
+    LocalEndpoint, MEASURED, QueuePair, RemoteEndpoint, Target,
+};
 use crate::live::verbs::registered_memory::RegisteredMemory;
 use crate::measure::plan::collective::{DataType, Reduction};
 use crate::measure::plan::reply::GpuMemory;
@@ -64,11 +66,7 @@ struct PeerConnections {
 
 /// The failure if no operation was prepared.
 pub(super) fn unprepared() -> Failure {
-    Failure {
-        function: "verbs".to_owned(),
-        code: None,
-        error: "no operation was prepared".to_owned(),
-    }
+    Failure::new("verbs", "no operation was prepared")
 }
 
 /// The connections of a rank, and its memory.
@@ -202,7 +200,7 @@ impl Connections {
         };
         let ready = pair.ready_to_receive(&self.near, far);
         ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTR, to {to}"), &e))?;
-        let ready = pair.ready_to_send(&self.near);
+        let ready = pair.ready_to_send(&self.near, MEASURED);
         ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTS, to {to}"), &e))
     }
 
@@ -254,11 +252,11 @@ fn completion_failure(work: WorkKind, other: usize, status: u32, vendor: u32) ->
         WorkKind::LivenessProbe => "liveness probe to",
         WorkKind::Receive => "receive from",
     };
-    Failure {
-        function: "ibv_poll_cq".to_owned(),
-        code: Some(i64::from(status)),
-        error: format!("{words} ({name}, vendor error {vendor}): {what} rank {other}"),
-    }
+    Failure::new(
+        "ibv_poll_cq",
+        format!("{words} ({name}, vendor error {vendor}): {what} rank {other}"),
+    )
+    .code(i64::from(status))
 }
 
 impl PieceTransport for Connections {

@@ -9,6 +9,7 @@ use super::layout::Layout;
 use super::rank_ports::{self, RankMemory, RankPort};
 use super::transfer::Transfer;
 use crate::fact::Bytes;
+use crate::live::clock;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 use crate::live::verbs::gpu::Gpu;
@@ -108,11 +109,11 @@ impl VerbsRank {
         if let Some(gpu) = &self.gpu.1 {
             return Ok(Rc::clone(gpu));
         }
-        let pci = self.gpu.0.as_deref().ok_or_else(|| Failure {
-            function: "cuDeviceGet".to_owned(),
-            code: None,
-            error: "the rank was given no GPU".to_owned(),
-        })?;
+        let pci = self
+            .gpu
+            .0
+            .as_deref()
+            .ok_or_else(|| Failure::new("cuDeviceGet", "the rank was given no GPU"))?;
         exchange.report_step("taking the GPU");
         let gpu = Rc::new(Gpu::open(pci)?);
         Ok(Rc::clone(self.gpu.1.insert(gpu)))
@@ -175,10 +176,11 @@ impl VerbsRank {
                 Some(_) => theirs.pairs.get(&self.rank),
             };
             let numbers = numbers.filter(|numbers| numbers.len() == self.common.pairs);
-            let numbers = numbers.ok_or_else(|| Failure {
-                function: "exchange".to_owned(),
-                code: None,
-                error: format!("rank {other} has no connection for this one"),
+            let numbers = numbers.ok_or_else(|| {
+                Failure::new(
+                    "exchange",
+                    format!("rank {other} has no connection for this one"),
+                )
             })?;
             for (number, pair) in numbers.iter().enumerate() {
                 let far = self.far(other, *pair);
@@ -224,7 +226,7 @@ impl Backend for VerbsRank {
     fn run(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure> {
         let (_, transfer) = self.point.as_mut().ok_or_else(unprepared)?;
         let others = transfer.others();
-        let begun = Instant::now();
+        let begun = clock::now();
         for _ in 0..point.iterations.max(1) {
             transfer.begin();
             let mut idle: Option<Instant> = None;

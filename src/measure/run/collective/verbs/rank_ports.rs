@@ -34,10 +34,11 @@ pub(super) struct RankMemory {
 /// Parses the value of each rank.
 pub(super) fn parse_all<T: for<'v> Deserialize<'v>>(given: &[Value]) -> Result<Vec<T>, Failure> {
     let one = |(rank, value): (usize, &Value)| {
-        T::deserialize(value).map_err(|e| Failure {
-            function: "exchange".to_owned(),
-            code: None,
-            error: format!("rank {rank} gave something else than its address: {e}"),
+        T::deserialize(value).map_err(|e| {
+            Failure::new(
+                "exchange",
+                format!("rank {rank} gave something else than its address: {e}"),
+            )
         })
     };
     given.iter().enumerate().map(one).collect()
@@ -56,11 +57,7 @@ pub(super) struct CommonLimits {
 ///
 /// A port has another link layer than this rank's.
 pub(super) fn common_limits(cards: &[RankPort], rank: usize) -> Result<CommonLimits, Failure> {
-    let refused = |error: String| Failure {
-        function: "verbs".to_owned(),
-        code: None,
-        error,
-    };
+    let refused = |error: String| Failure::new("verbs", error);
     let own = cards
         .get(rank)
         .ok_or_else(|| refused("no card".to_owned()))?;

@@ -192,10 +192,11 @@ impl Transfer {
                 others[send.to] = Some(from_here.into_iter());
             }
             let theirs = others[send.to].as_mut().and_then(Iterator::next);
-            let theirs = theirs.ok_or_else(|| Failure {
-                function: "schedule".to_owned(),
-                code: None,
-                error: format!("rank {} does not expect what is sent", send.to),
+            let theirs = theirs.ok_or_else(|| {
+                Failure::new(
+                    "schedule",
+                    format!("rank {} does not expect what is sent", send.to),
+                )
             })?;
             outgoing.push(Outgoing {
                 to: send.to,

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{GreetingResult, WriteResult};
+use crate::live::clock;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::{Address, mtu_bytes};
 use crate::live::verbs::failure::library_failure;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::{LocalEndpoint, QueuePair, Target};
+use crate::live::verbs::library::pair::{LocalEndpoint, MEASURED, QueuePair, Target};
 
 /// Bytes of a write: as perftest's `ib_write_bw`, and enough for any link.
 const PIECE: usize = 64 << 10;
@@ -163,21 +164,20 @@ impl Connection {
     pub(super) fn connect(&mut self, far: ConnectionEnd) -> Result<(), Failure> {
         let (own, theirs) = (&self.end.address, &far.address);
         if own.ethernet != theirs.ethernet {
-            return Err(Failure {
-                function: "connect".to_owned(),
-                code: None,
-                error: format!(
+            return Err(Failure::new(
+                "connect",
+                format!(
                     "this port is {}, the other one {}",
                     own.kind(),
                     theirs.kind()
                 ),
-            });
+            ));
         }
         let to = format!("from GID {} to GID {}", own.gid, theirs.gid);
         let way = own.far(theirs, far.pair);
         let ready = self.pair.ready_to_receive(&self.near, &way);
         ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTR, {to}"), &e))?;
-        let ready = self.pair.ready_to_send(&self.near);
+        let ready = self.pair.ready_to_send(&self.near, MEASURED);
         ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTS, {to}"), &e))?;
         self.far = Some(far);
         Ok(())
@@ -189,7 +189,7 @@ impl Connection {
         if let Err(failure) = self.send_word(GREETING) {
             own = Some(Err(failure.to_string()));
         }
-        let begun = now();
+        let begun = clock::now();
         let mut rest = IdleWait::default();
         loop {
             let look = match self.poll_completions() {
@@ -225,7 +225,7 @@ impl Connection {
 
     /// Writes data to the other end for `window`.
     pub(super) fn write_for(&mut self, window: Duration) -> Result<WriteResult, Failure> {
-        let begun = now();
+        let begun = clock::now();
         let (mut under_way, mut done, mut next) = (0, 0usize, 0);
         let mut last = begun;
         let mut rest = IdleWait::default();
@@ -251,7 +251,7 @@ impl Connection {
             if look.written > 0 {
                 done += look.written;
                 under_way -= look.written.min(under_way);
-                last = now();
+                last = clock::now();
                 rest = IdleWait::default();
             }
             if is_over && under_way == 0 {
@@ -281,10 +281,10 @@ impl Connection {
 
     /// Writes words, each once the last one was answered; returns the shortest round trip in nanoseconds.
     pub(super) fn measure_latency(&mut self, window: Duration) -> Result<u64, Failure> {
-        let begun = now();
+        let begun = clock::now();
         let mut least = Duration::MAX;
         while begun.elapsed() < window || least == Duration::MAX {
-            let asked = now();
+            let asked = clock::now();
             self.send_word(QUESTION)?;
             self.wait_for(&[ANSWER])?;
             least = least.min(asked.elapsed());
@@ -313,7 +313,7 @@ impl Connection {
     }
 
     fn wait(&mut self, acknowledged: usize, words: &[u32]) -> Result<Option<u32>, Failure> {
-        let begun = now();
+        let begun = clock::now();
         let (mut said, mut came) = (0, None);
         let mut rest = IdleWait::default();
         loop {
@@ -401,16 +401,7 @@ fn failure_words(status: u32, vendor: u32, from: Ipv6Addr, to: Option<Ipv6Addr>)
 }
 
 fn failed(error: String) -> Failure {
-    Failure {
-        function: "ibv_poll_cq".to_owned(),
-        code: None,
-        error,
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "what is measured is time")]
-fn now() -> Instant {
-    Instant::now()
+    Failure::new("ibv_poll_cq", error)
 }
 
 /// Waits with growing patience while there are no completions.
@@ -428,7 +419,7 @@ impl IdleWait {
             std::hint::spin_loop();
             return;
         }
-        let since = self.since.get_or_insert_with(now).elapsed();
+        let since = self.since.get_or_insert_with(clock::now).elapsed();
         if since < SPINNING {
             return;
         }

@@ -50,21 +50,16 @@ impl OpenPort {
     fn memory(&mut self) -> Result<&mut RegisteredMemory, Failure> {
         match self.of {
             Memory::Host => Ok(&mut self.host),
-            Memory::Gpu => self.gpu.as_mut().ok_or_else(|| Failure {
-                function: "verbs".to_owned(),
-                code: None,
-                error: "no GPU is open".to_owned(),
-            }),
+            Memory::Gpu => self
+                .gpu
+                .as_mut()
+                .ok_or_else(|| Failure::new("verbs", "no GPU is open")),
         }
     }
 }
 
 fn unopened() -> Failure {
-    Failure {
-        function: "verbs".to_owned(),
-        code: None,
-        error: "no port is open".to_owned(),
-    }
+    Failure::new("verbs", "no port is open")
 }
 
 /// An environment variable.
@@ -171,10 +166,11 @@ impl PortServer {
     }
 
     fn connect(&mut self, far: &serde_json::Value) -> Result<(), Failure> {
-        let far = ConnectionEnd::deserialize(far).map_err(|e| Failure {
-            function: "connect".to_owned(),
-            code: None,
-            error: format!("the other end gave something else than its address: {e}"),
+        let far = ConnectionEnd::deserialize(far).map_err(|e| {
+            Failure::new(
+                "connect",
+                format!("the other end gave something else than its address: {e}"),
+            )
         })?;
         self.connected()?.connect(far)?;
         self.mark()
