@@ -26,6 +26,7 @@ reset() {
     ip rule flush
     ip -6 rule del pref 100
     ip -6 route del blackhole fd00:77::/64
+    ip -6 route del default
     ip rule add pref 32766 lookup main
     ip rule add pref 32767 lookup default
     unset MASTER_ADDR MASTER_PORT WORLD_SIZE NCCL_IB_ADDR_FAMILY
