@@ -46,14 +46,18 @@ pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carri
     }
 }
 
-/// Whether a name of no known network is what a torn line left of another here: "NET/B" beside "NET/IB" is no network of its own.
-pub(super) fn is_torn<'n>(name: &str, mut here: impl Iterator<Item = &'n str>) -> bool {
+/// Whether a name of no known network is what torn lines left of another here, which most channels have: "NET/B" beside "NET/IB", or what one channel alone
+/// has, as "NET/IBIB", is no network of its own.
+fn is_torn(name: &str, here: &std::collections::BTreeMap<String, u64>) -> bool {
     let is_part = |whole: &str| {
         let mut letters = whole.chars();
         name.len() < whole.len() && name.chars().all(|letter| letters.any(|one| one == letter))
     };
+    let once = here.get(name) == Some(&1);
     carrier(name, None).is_none()
-        && here.any(|other| carrier(other, None).is_some() && is_part(other))
+        && here.iter().any(|(other, channels)| {
+            carrier(other, None).is_some() && (is_part(other) || once && *channels > 1)
+        })
 }
 
 /// The provider that the OFI plugin says it selected.
@@ -95,7 +99,7 @@ pub(super) fn state(
             .clone()
             .unwrap_or_else(|| Origin::derived("lines of channels"));
         let names = || sums.networks.keys().map(String::as_str);
-        let torn = |name: &&str| is_torn(name, names());
+        let torn = |name: &&str| is_torn(name, &sums.networks);
         let torn_channels: u64 = names().filter(torn).map(|name| sums.networks[name]).sum();
         let whole = sums.inter - torn_channels;
         let carrier = match (sums.rdma, sums.socket, sums.direct_tcp) {
