@@ -42,14 +42,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let first = queueing(ask, &mut found);
     let four = way::known(ask, []);
     let six = way::known(ask, [("family", 6.into())]);
-    let neighbours = ask
-        .bytes(Question::netlink("route/getneigh", []))
-        .and_then(|bytes| neighbour::read(&bytes));
+    let neighbours = neighbour::Neighbours::ask(ask);
     match four {
         Fact::Known(four, origin) => way::state(&mut found, four, six, &neighbours, &origin),
         Fact::Unknown(gap) => found.missing(&gap),
     }
-    if let Fact::Unknown(gap) = &neighbours {
+    if let Fact::Unknown(gap) = &neighbours.four {
         found.missing(gap);
     }
     way::without_arp(&mut found, &neighbours);

@@ -1,6 +1,6 @@
 //! What is to be one machine's own: addresses, GUIDs, LIDs, names.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use super::{Realm, Sample};
@@ -140,7 +140,11 @@ pub(super) fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[A
         Some(Fact::Known(all, origin)) => {
             let address = |text: &Arc<str>| {
                 let (address, _) = text.split_once('/')?;
-                address.parse::<Ipv4Addr>().ok().map(|_| address.into())
+                let of_all = match address.parse::<IpAddr>().ok()? {
+                    IpAddr::V4(_) => true,
+                    IpAddr::V6(six) => !six.is_unicast_link_local(),
+                };
+                of_all.then(|| address.into())
             };
             Fact::Known(all.iter().filter_map(address).collect(), origin)
         }
@@ -148,7 +152,7 @@ pub(super) fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[A
     }
 }
 
-/// IPv4 addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
+/// Addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
 fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
     if let Err(gap) = facts.members(Subject::Netdev, node) {
         sample

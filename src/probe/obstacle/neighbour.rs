@@ -1,7 +1,10 @@
 //! Neighbours: who answered, who was written down, and how many there are.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
+use super::Ask;
+use crate::fact::Fact;
+use crate::source::Question;
 use crate::source::netlink::{messages, u16_at, u32_at};
 
 const RTM_NEWNEIGH: u16 = 28;
@@ -14,7 +17,7 @@ const PERMANENT: u16 = 0x80;
 pub(super) struct Neighbour {
     /// The interface's number.
     pub(super) index: u32,
-    pub(super) address: Ipv4Addr,
+    pub(super) address: IpAddr,
     /// Its MAC address as Linux writes it; none if it is not known.
     pub(super) mac: Option<String>,
     /// Whether it did not answer.
@@ -23,7 +26,40 @@ pub(super) struct Neighbour {
     pub(super) permanent: bool,
 }
 
-/// The IPv4 neighbours of a reply.
+/// The neighbours of both versions of IP.
+pub(super) struct Neighbours {
+    pub(super) four: Fact<Vec<Neighbour>>,
+    /// IPv6's matter where an interface has a network or a gateway of IPv6.
+    pub(super) six: Fact<Vec<Neighbour>>,
+}
+
+impl Neighbours {
+    pub(super) fn ask(ask: &Ask<'_>) -> Self {
+        let read = |question| ask.bytes(question).and_then(|bytes| read(&bytes));
+        Neighbours {
+            four: read(Question::netlink("route/getneigh", [])),
+            six: read(Question::netlink("route/getneigh", [("family", 6.into())])),
+        }
+    }
+
+    /// Those of the version of an address.
+    pub(super) fn of(&self, address: IpAddr) -> &Fact<Vec<Neighbour>> {
+        match address {
+            IpAddr::V4(_) => &self.four,
+            IpAddr::V6(_) => &self.six,
+        }
+    }
+
+    /// Those that are known.
+    pub(super) fn known(&self) -> impl Iterator<Item = &Neighbour> {
+        [&self.four, &self.six]
+            .into_iter()
+            .filter_map(Fact::known)
+            .flatten()
+    }
+}
+
+/// The neighbours of a reply.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Neighbour>, String> {
     let mut all = Vec::new();
     // struct ndmsg: family, padding, interface, state, flags, type.
@@ -33,14 +69,18 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Neighbour>, String> {
             return Err(format!("a message of type {}", message.kind));
         }
         let address = message.attributes.find(1)?;
-        let Some(octets) = address.and_then(|bytes| <[u8; 4]>::try_from(bytes).ok()) else {
+        let of_ip = |bytes: &[u8]| match bytes.len() {
+            4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
+            _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
+        };
+        let Some(address) = address.and_then(of_ip) else {
             continue;
         };
         let mac = message.attributes.find(2)?.filter(|mac| mac.len() == 6);
         let state = u16_at(message.fixed, 8).unwrap_or(0);
         all.push(Neighbour {
             index: u32_at(message.fixed, 4).unwrap_or(0),
-            address: octets.into(),
+            address,
             mac: mac.map(|mac| {
                 mac.iter()
                     .map(|b| format!("{b:02x}"))
@@ -84,7 +124,13 @@ mod tests {
         let all = read(&bytes).unwrap();
         assert_eq!(all[0].mac.as_deref(), Some("02:04:06:08:0a:ff"));
         assert!(all[0].permanent && !all[0].failed && all[1].failed);
-        assert_eq!((all[1].index, all[1].address), (3, [10, 1, 2, 3].into()));
+        let ten: IpAddr = [10, 1, 2, 3].into();
+        assert_eq!((all[1].index, all[1].address), (3, ten));
+        let six: IpAddr = "fd00::1".parse().unwrap();
+        let IpAddr::V6(octets) = six else { panic!() };
+        let fixed = [10, 0, 0, 0, 3, 0, 0, 0, 0x20, 0, 0, 1];
+        let of_six = message(28, &[&fixed[..], &attribute(1, &octets.octets())].concat());
+        assert_eq!(read(&of_six).unwrap()[0].address, six);
         assert!(read(&message(24, &[0; 12])).is_err());
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::neighbour::Neighbour;
+use super::neighbour::{Neighbour, Neighbours};
 use super::routing::{self, Decision, MAIN, Route, Rule};
 use super::{Ask, Found};
 use crate::fact::obstacle::ObstacleKind;
@@ -35,7 +35,7 @@ pub(super) fn state(
     found: &mut Found<'_>,
     four: Known,
     six: Fact<Known>,
-    neighbours: &Fact<Vec<Neighbour>>,
+    neighbours: &Neighbours,
     origin: &Origin,
 ) {
     let (mut routes, mut rules) = four;
@@ -288,62 +288,59 @@ fn ip(net: Network) -> &'static str {
 }
 
 /// Default gateways that do not answer.
-fn gateways(
-    found: &mut Found<'_>,
-    routes: &[Route],
-    neighbours: &Fact<Vec<Neighbour>>,
-    own: &Interface,
-) {
-    let Fact::Known(neighbours, origin) = neighbours else {
-        return;
-    };
-    for route in routes.iter().filter(|route| route.to.length == 0) {
-        let silent = |one: &&Neighbour| {
-            let asked = one.failed && one.index == own.index;
-            asked && Some(IpAddr::from(one.address)) == route.gateway_address
+fn gateways(found: &mut Found<'_>, routes: &[Route], neighbours: &Neighbours, own: &Interface) {
+    let of_own = |route: &&Route| route.to.length == 0 && route.interfaces.contains(&own.index);
+    for route in routes.iter().filter(of_own) {
+        let Some(gateway) = route.gateway_address else {
+            continue;
         };
-        if let Some(silent) = neighbours.iter().find(silent)
-            && route.interfaces.contains(&own.index)
-        {
+        let (neighbours, origin) = match neighbours.of(gateway) {
+            Fact::Known(neighbours, origin) => (neighbours, origin),
+            Fact::Unknown(gap) => {
+                found.missing(gap);
+                continue;
+            }
+        };
+        let silent =
+            |one: &Neighbour| one.failed && one.index == own.index && one.address == gateway;
+        if neighbours.iter().any(silent) {
             let (kind, text) = (ObstacleKind::GatewayUnanswered, said(found, route));
             let id = found.add(kind, &own.name, None, text, origin);
-            let gateway = silent.address.to_string().into();
-            let gateway = Fact::Known(gateway, origin.clone());
+            let gateway = Fact::Known(gateway.to_string().into(), origin.clone());
             found.facts.set(id, obstacle::GATEWAY, gateway);
         }
     }
 }
 
 /// The neighbours of each interface that somebody wrote down.
-pub(super) fn permanent(found: &mut Found<'_>, neighbours: &Fact<Vec<Neighbour>>) {
+pub(super) fn permanent(found: &mut Found<'_>, neighbours: &Neighbours) {
     for own in interfaces(found) {
-        let of_own = |all: &Vec<Neighbour>| -> Arc<[Arc<str>]> {
-            let all = all.iter().filter(|n| n.permanent && n.index == own.index);
-            let lines =
-                all.filter_map(|n| Some(format!("{} {}", n.address, n.mac.as_ref()?).into()));
-            lines.collect()
-        };
+        let all = neighbours.known();
+        let all = all.filter(|n| n.permanent && n.index == own.index);
+        let lines = all.filter_map(|n| Some(format!("{} {}", n.address, n.mac.as_ref()?).into()));
+        let lines: Arc<[Arc<str>]> = lines.collect();
         if let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) {
-            let written = neighbours.clone().map(|all| of_own(&all));
-            found
-                .facts
-                .set(id, interface::PERMANENT_NEIGHBOURS, written);
+            let written = match &neighbours.four {
+                Fact::Known(_, origin) => Fact::Known(lines, origin.clone()),
+                Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+            };
+            let key = interface::PERMANENT_NEIGHBOURS;
+            found.facts.set(id, key, written);
         }
     }
 }
 
 /// Interfaces of hardware that ask nobody for hardware addresses, and have none written down.
-pub(super) fn without_arp(found: &mut Found<'_>, neighbours: &Fact<Vec<Neighbour>>) {
-    let Fact::Known(neighbours, _) = neighbours else {
+pub(super) fn without_arp(found: &mut Found<'_>, neighbours: &Neighbours) {
+    if neighbours.four.known().is_none() {
         return;
-    };
+    }
     for own in interfaces(found) {
         let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) else {
             continue;
         };
-        let written = neighbours
-            .iter()
-            .any(|n| n.permanent && n.index == own.index);
+        let mut neighbours = neighbours.known();
+        let written = neighbours.any(|n| n.permanent && n.index == own.index);
         if let Fact::Known(false, origin) = found.facts.get(id, interface::ARP)
             && !written
             && !is_inner(found, &own.name)
