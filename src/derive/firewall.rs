@@ -392,10 +392,19 @@ impl Flows {
             let own = facts.find(Subject::Interface, self.node, one.interface);
             let networks = own.and_then(|own| facts.known(own, interface::NETWORKS));
             let network = networks.as_deref().and_then(|all| all.first());
-            let network = network.map_or("SUBNET", |network| network);
-            let command = remedy::remedy(&judged.rule, one.direction, one.interface, network);
-            let command = Fact::Known(command.into(), origin.clone());
-            facts.set(id, flow::REMEDY, command);
+            let network: Arc<str> = network.map_or_else(|| "SUBNET".into(), Arc::clone);
+            let packets = remedy::Packets {
+                purpose: one.purpose,
+                direction: one.direction,
+                interface: one.interface,
+                network: &network,
+            };
+            let command = remedy::remedy(&judged.rule, packets);
+            let accepting =
+                remedy::accepting(&judged.rule, packets).unwrap_or_else(|| command.clone());
+            facts.know(id, flow::REMEDY, command.into(), &origin);
+            facts.know(id, flow::ACCEPTING, accepting.into(), &origin);
+            facts.know(id, flow::NETWORK, network, &origin);
         }
         passage::state(facts, id, judged, &origin);
         id

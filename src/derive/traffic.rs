@@ -178,6 +178,11 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     state(facts, id, traffic::DCB, on_netdev.dcb.clone());
     state(facts, id, traffic::TRUST, on_netdev.trust.clone());
     state(facts, id, traffic::PFC_PRIORITIES, on_netdev.pfc.clone());
+    let first = on_netdev.pfc.clone().and_then(|all| {
+        let first = all.first().cloned();
+        first.ok_or_else(|| Gap::missing("a priority with PFC"))
+    });
+    state(facts, id, traffic::PROTECTED_PRIORITY, first);
     state(facts, id, traffic::PROTECTED_DSCPS, on_netdev.protected());
     state(facts, id, traffic::PAUSE, pause.clone());
     let priority = dscp.and_then(|dscp| on_netdev.priority(dscp));

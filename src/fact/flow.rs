@@ -91,6 +91,10 @@ subject! {
     RULE: Arc<str> = "rule" from "derive firewall";
     /// The command that lets it through: deletes the rule, or accepts the interface's own network before a policy.
     REMEDY: Arc<str> = "remedy" from "derive firewall";
+    /// The command that accepts it before that rule.
+    ACCEPTING: Arc<str> = "accepting" from "derive firewall";
+    /// The first network of the interface, as 10.1.2.0/24; SUBNET if it is not known.
+    NETWORK: Arc<str> = "network" from "derive firewall";
     /// Whether that rule names the port, the protocol's own: "none of my business" policies do not.
     EXPLICIT: bool = "explicit" from "derive firewall";
     /// The ports that are dropped or rejected, for certain; "none" if there is none.

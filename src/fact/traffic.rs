@@ -65,6 +65,8 @@ subject! {
     PFC: bool = "pfc" from "derive traffic";
     /// The priorities with PFC of the port's netdev.
     PFC_PRIORITIES: Arc<[Arc<str>]> = "pfc_priorities" from "derive traffic";
+    /// The first of them.
+    PROTECTED_PRIORITY: Arc<str> = "protected_priority" from "derive traffic";
     /// The DSCPs that lead to a priority with PFC: "24-31, 48".
     PROTECTED_DSCPS: Arc<str> = "protected_dscps" from "derive traffic";
     /// Whether the whole link is paused, in both directions.
