@@ -3,6 +3,7 @@
 //! The same function runs twice: in a child process over the machine, if its questions are recorded, and in the parent over the
 //! recording, if its facts are kept. So it asks only through [`Ask`], and every time in the same order.
 
+pub mod amd_gpu;
 pub mod chardev;
 pub mod clock;
 pub mod collective;
@@ -98,6 +99,7 @@ pub static PROBES: &[Probe] = &[
     module::PROBE,
     pci::PROBE,
     gpu::PROBE,
+    amd_gpu::PROBE,
     pcie::PROBE,
     device::PROBE,
     gid::PROBE,

@@ -111,6 +111,12 @@ subject! {
     PATH: Arc<[Arc<str>]> = "path" from "gpu";
     /// Whether it is a virtual function (SR-IOV, vGPU). Source: the sysfs link `physfn`.
     VIRTUAL_FUNCTION: bool = "virtual_function" from "gpu";
+    /// Whether the kernel's KFD lists it, so that programs can compute on it. Source: sysfs class/kfd/kfd/topology/nodes.
+    IN_KFD: bool = "in_kfd" from "amd_gpu";
+    /// How many uncorrected errors amdgpu counted since it was loaded. Source: sysfs ras/*_err_count, ue (kernel documentation gpu/amdgpu/ras).
+    RAS_UNCORRECTED: u64 = "ras_uncorrected" from "amd_gpu";
+    /// The blocks that had them, with their counts, as far as they answered.
+    RAS_BLOCKS: Arc<[Arc<str>]> = "ras_blocks" from "amd_gpu";
     /// Whether it answers on the bus: its configuration space is not all ones. Source: sysfs config.
     ON_BUS: bool = "on_bus" from "gpu";
     /// The nearest adapter that is meant for use, by the name of its RDMA device. Of several that are equally near, the one that is left
@@ -265,6 +271,8 @@ subject! {
     REMAP_BANKS_LOW: u64 = "remap_banks_low" from "nvml";
     /// Banks of memory with no spare row left. Source: nvmlDeviceGetRowRemapperHistogram, none.
     REMAP_BANKS_EMPTY: u64 = "remap_banks_empty" from "nvml";
+    /// Whether the checksums of its InfoROM are right. Source: nvmlDeviceValidateInforom.
+    INFOROM_VALID: bool = "inforom_valid" from "nvml";
     /// The action that the driver requests to make it usable again. Source: NVML's field GET_GPU_RECOVERY_ACTION.
     RECOVERY_ACTION: RecoveryAction = "recovery_action" from "nvml";
     /// The clock of its multiprocessors now, in MHz. Source: nvmlDeviceGetClockInfo, SM.
@@ -335,6 +343,10 @@ subject! {
     /// Memory in use though no process uses the GPU; unknown where not all processes can be seen (a container's PID namespace) and for a GPU
     /// that is divided (MIG). Source: nvmlDeviceGetMemoryInfo_v2, the lists of processes.
     MEMORY_LEAKED: Bytes = "memory_leaked" from "nvml";
+    /// How many C2C links lead to its Grace processor; 0 for a GPU without. Source: NVML's field C2C_LINK_COUNT.
+    C2C_LINKS: u64 = "c2c_links" from "nvml";
+    /// How many of those are active. Source: NVML's field C2C_LINK_GET_STATUS.
+    C2C_LINKS_ACTIVE: u64 = "c2c_links_active" from "nvml";
     /// How many NVLinks it has, in use or not; 0 for a GPU without. Source: nvmlDeviceGetNvLinkState of each.
     NVLINKS: u64 = "nvlinks" from "nvml";
     /// How many of its NVLinks are active. Source: nvmlDeviceGetNvLinkState.

@@ -320,6 +320,8 @@ subject! {
     DEVICES: u64 = "devices" from "derive tally";
     /// How many of its PCI functions are RDMA hardware beyond doubt (class 0x0207, or bound to an RDMA-only driver).
     RDMA_FUNCTIONS: u64 = "rdma_functions" from "derive tally";
+    /// How many Slingshot adapters it has, which NCCL reaches by libfabric's provider cxi alone. Source: sysfs class/cxi.
+    SLINGSHOT: u64 = "slingshot" from "pci";
     /// Whether jobs of several nodes may run on it: it has a port that is intended for use or a GPU, a rendezvous is set, or it was measured with other nodes.
     JOB_NODE: bool = "job_node" from "derive tally";
     /// How many ports are intended for use.
@@ -385,6 +387,8 @@ subject! {
     GDRDRV_DEVICE: bool = "gdrdrv_device" from "driver";
     /// Whether NCCL_GDRCOPY_ENABLE asks NCCL for GDRCopy.
     GDRCOPY_WANTED: bool = "gdrcopy_wanted" from "derive gpudirect";
+    /// On how many GPUs of AMD programs can compute. Source: sysfs class/kfd/kfd/topology/nodes.
+    KFD_GPUS: u64 = "kfd_gpus" from "amd_gpu";
     /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
     /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
     NVSWITCHES: u64 = "nvswitches" from "service";

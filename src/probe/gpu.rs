@@ -5,15 +5,31 @@ use std::sync::Arc;
 use super::pci::{DEVICES, place};
 use super::{Ask, Probe, inside};
 use crate::fact::kleene::Several;
-use crate::fact::{Fact, Facts, Id, Membership, Origin, Presence, Subject, gpu};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, gpu};
 use crate::source::Question;
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("gpu", "the GPUs of the PCI bus", run);
 
-/// The vendors whose GPUs compute: NVIDIA and AMD. A BMC's console, a virtual machine's display and an Intel chipset's graphics
-/// have the same class and are not meant.
-pub(super) const VENDORS: [u64; 2] = [0x10de, 0x1002];
+/// NVIDIA, AMD, Habana (Gaudi).
+const VENDORS: [u64; 3] = [0x10de, 0x1002, 0x1da3];
+const INTEL: u64 = 0x8086;
+
+/// The vendor of a function of a GPU's class, and whether it computes. A BMC's console, a virtual machine's display and an Intel chipset's graphics have the
+/// same class and are not meant; of Intel's the Data Center GPUs Max and Flex are (kernel, include/drm/intel/pciids.h: PVC, ATS-M).
+pub(super) fn maker(ask: &Ask<'_>, dir: &str) -> Fact<(u64, bool)> {
+    let number = |file| ask.parse(inside(dir, file), super::whole_number);
+    match number("vendor") {
+        Fact::Known(INTEL, _) => number("device").map(|device| {
+            let computes = matches!(
+                device,
+                0x0b69 | 0x0b6e | 0x0bd0..=0x0bdb | 0x0be0..=0x0be5 | 0x56c0..=0x56c2
+            );
+            (INTEL, computes)
+        }),
+        vendor => vendor.map(|vendor| (vendor, VENDORS.contains(&vendor))),
+    }
+}
 
 /// VGA controller, 3D controller, other display controller, processing accelerator (AMD Instinct).
 pub(super) fn is_gpu_class(number: u64) -> bool {
@@ -21,27 +37,12 @@ pub(super) fn is_gpu_class(number: u64) -> bool {
 }
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let (names, mut open, origin) = match ask.names_if_any(DEVICES) {
-        Presence::Present(names, origin) => (names, None, origin),
-        Presence::Absent(origin) => (Arc::default(), None, origin),
-        Presence::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
-    };
+    let (names, mut open, origin) = functions(ask);
     for name in names.iter() {
-        let dir = inside(DEVICES, name);
-        let class = ask.parse(inside(&dir, "class"), super::whole_number);
-        let class = class.map(is_gpu_class);
-        if class.known() == Some(&false) {
-            continue;
-        }
-        // Without its class a function may be anything that its vendor makes.
-        let vendor = ask.parse(inside(&dir, "vendor"), super::whole_number);
-        let meant = vendor.clone().map(|vendor| VENDORS.contains(&vendor));
-        match (Several::from_iter([class, meant]).all(|is| *is), vendor) {
-            (Ok(true), Fact::Known(vendor, _)) => {
-                describe(ask, facts, node, name, &dir, vendor);
-            }
-            (Err(gap), _) => open = open.or(Some(gap)),
-            _ => {}
+        match vendor(ask, name) {
+            Ok(Some(vendor)) => describe(ask, facts, node, name, &inside(DEVICES, name), vendor),
+            Ok(None) => {}
+            Err(gap) => open = open.or(Some(gap)),
         }
     }
     let members = match open {
@@ -49,6 +50,30 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         None => Membership::Known(origin),
     };
     facts.set_members(Subject::Gpu, node, members);
+}
+
+/// The functions of the PCI bus, and why there may be others.
+fn functions(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Option<Gap>, Origin) {
+    match ask.names_if_any(DEVICES) {
+        Presence::Present(names, origin) => (names, None, origin),
+        Presence::Absent(origin) => (Arc::default(), None, origin),
+        Presence::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
+    }
+}
+
+/// The vendor of a GPU; none of another function.
+fn vendor(ask: &Ask<'_>, name: &str) -> Result<Option<u64>, Gap> {
+    let dir = inside(DEVICES, name);
+    let class = ask.parse(inside(&dir, "class"), super::whole_number);
+    let class = class.map(is_gpu_class);
+    if class.known() == Some(&false) {
+        return Ok(None);
+    }
+    // Without its class a function may be anything that its vendor makes.
+    let maker = maker(ask, &dir);
+    let meant = maker.clone().map(|(_, meant)| meant);
+    let is_gpu = Several::from_iter([class, meant]).all(|is| *is)?;
+    Ok(maker.known().map(|(vendor, _)| *vendor).filter(|_| is_gpu))
 }
 
 fn describe(ask: &Ask<'_>, facts: &mut Facts, node: Id, name: &Arc<str>, dir: &str, vendor: u64) {
@@ -145,10 +170,19 @@ mod tests {
                 "0000:06:00.0",
                 function("0000:06:00.0", "0x120000", "0x1002", &[]),
             ),
+            // Gaudi, and a processor's own graphics.
+            (
+                "0000:07:00.0",
+                function("0000:07:00.0", "0x120000", "0x1da3", &[]),
+            ),
+            (
+                "0000:00:02.0",
+                function("0000:00:02.0", "0x038000", "0x8086", &[]),
+            ),
         ]);
         assert!(facts.members(Subject::Gpu, node).is_ok());
         let names: Vec<&str> = facts.all(Subject::Gpu).map(|id| facts.name(id)).collect();
-        assert_eq!(names, ["0000:1a:00.0", "0000:06:00.0"]);
+        assert_eq!(names, ["0000:1a:00.0", "0000:06:00.0", "0000:07:00.0"]);
         let gpu = "0000:1a:00.0";
         assert_eq!(
             known(&facts, Subject::Gpu, gpu, gpu::ID).as_deref(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Ask, Probe, inside};
 use crate::fact::function::{self, PciClass};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, node};
 use crate::source::Question;
 
 /// The functions of the bus.
@@ -29,6 +29,8 @@ const RDMA_DRIVERS: &[&str] = &[
     "vmw_pvrdma",
     "hns_roce",
 ];
+/// HPE's adapters, which have no verbs: their driver makes a class of its own.
+const SLINGSHOT: &str = "/sys/class/cxi";
 /// Drivers that hand a function to a virtual machine or to user space.
 const PASSING_DRIVERS: &[&str] = &[
     "vfio-pci",
@@ -73,6 +75,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     }
     facts.set_members(Subject::Function, node, membership);
+    let slingshot = ask.names_if_any(SLINGSHOT).map(|names| names.len() as u64);
+    facts.set(node, node::SLINGSHOT, slingshot.or_absent(0));
 }
 
 fn class_of(number: u64) -> PciClass {

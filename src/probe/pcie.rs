@@ -123,12 +123,8 @@ fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
             continue;
         };
         let (subject, meant) = if gpu::is_gpu_class(class) {
-            let vendor = ask.parse(inside(&dir, "vendor"), super::whole_number);
-            let meant = match vendor {
-                Fact::Known(vendor, _) => Ok(gpu::VENDORS.contains(&vendor)),
-                Fact::Unknown(gap) => Err(gap),
-            };
-            (Subject::Gpu, meant)
+            let meant = gpu::maker(ask, &dir).map(|(_, meant)| meant);
+            (Subject::Gpu, meant.as_result().copied().map_err(Gap::clone))
         } else if is_adapter_class(class) {
             let meant = Signs::ask(ask, &dir, class).can_rdma();
             (Subject::Function, meant)

@@ -39,6 +39,7 @@ fn code(name: &str) -> Return {
         "NoPermission" => 4,
         "NotFound" => NOT_FOUND,
         "DriverNotLoaded" => 9,
+        "CorruptedInforom" => 14,
         "GpuIsLost" => 15,
         "ResetRequired" => 16,
         "LibRmVersionMismatch" => 18,
@@ -147,6 +148,12 @@ numbers! {
     nvmlDeviceGetPowerManagementDefaultLimit: c_uint, nvmlDeviceGetCurrPcieLinkGeneration: c_uint, nvmlDeviceGetCurrPcieLinkWidth: c_uint,
     nvmlDeviceGetMaxPcieLinkGeneration: c_uint, nvmlDeviceGetGpuMaxPcieLinkGeneration: c_uint, nvmlDeviceGetMaxPcieLinkWidth: c_uint,
     nvmlDeviceGetPcieReplayCounter: c_uint,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceValidateInforom(device: nvmlDevice_t) -> Return {
+    let name = "nvmlDeviceValidateInforom";
+    done(of(name, device, name).map(|_| ()))
 }
 
 /// Functions that give one number of a device for an argument, which the description names.
@@ -619,6 +626,8 @@ fn field(id: c_uint) -> Option<(&'static str, bool)> {
         82 => ("MEMORY_TEMP", false),
         90 | 164 => ("speed", true),
         91 => ("count", true),
+        170 => ("C2C_LINK_COUNT", false),
+        171 => ("C2C_LINK_GET_STATUS", false),
         208 => ("NVLINK_COUNT_RCV_ERRORS", true),
         214 => ("NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", true),
         215 => ("NVLINK_COUNT_LINK_RECOVERY_EVENTS", true),
@@ -645,8 +654,12 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
         let value = unsafe { &mut *values.add(at) };
         let described = match field(value.fieldId) {
             Some((name, true)) => number(Machine::get().link(gpu, value.scopeId as usize, name)),
+            // The description may say of one of several what it does not say of all.
             Some((name, false)) => {
-                number(Machine::get().gpu("nvml", gpu, &format!("field/{name}")))
+                let of_one = format!("field/{name}/{}", value.scopeId);
+                let machine = Machine::get();
+                let said = machine.gpu("nvml", gpu, &of_one);
+                number(said.or_else(|| machine.gpu("nvml", gpu, &format!("field/{name}"))))
             }
             None => Err(NOT_SUPPORTED),
         };

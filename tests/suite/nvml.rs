@@ -273,6 +273,11 @@ fn what_users_and_trouble_leave() {
         seen.gpu(GPUS[3], gpu::RECOVERY_ACTION),
         Some(RecoveryAction::Reset)
     );
+    assert_eq!(seen.gpu(GPUS[4], gpu::INFOROM_VALID), Some(true));
+    assert_eq!(seen.gpu(GPUS[4], gpu::C2C_LINKS), Some(0));
+    assert_eq!(seen.gpu(GPUS[5], gpu::INFOROM_VALID), Some(false));
+    assert_eq!(seen.gpu(GPUS[5], gpu::C2C_LINKS), Some(10));
+    assert_eq!(seen.gpu(GPUS[5], gpu::C2C_LINKS_ACTIVE), Some(9));
     assert_eq!(seen.gpu(GPUS[4], gpu::NVLINKS_ACTIVE), Some(17));
     let link = seen.id(Subject::Nvlink, "0000:9d:00.0 link 7");
     assert_eq!(seen.facts.known(link, nvlink::ACTIVE), Some(false));

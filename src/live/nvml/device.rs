@@ -62,6 +62,7 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
 fn fields_and_fabric(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     if let Ok(nvml) = library::nvml() {
         out.insert("fields", values(nvml, device, &fields::DEVICE));
+        out.insert("c2c", fields::c2c(nvml, device));
     }
     let fabric = versioned::fabric(lib, device);
     out.insert("nvmlDeviceGetGpuFabricInfo", fabric);
@@ -168,7 +169,7 @@ fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
             }
         }
     }
-    ask!(out, lib, device; nvmlDeviceGetSramEccErrorStatus = versioned::sram;);
+    ask!(out, lib, device; nvmlDeviceGetSramEccErrorStatus = versioned::sram; nvmlDeviceValidateInforom = inforom;);
     for (name, cause) in CAUSES {
         let name = format!("nvmlDeviceGetRetiredPages/{name}");
         out.insert(&name, retired(lib, device, cause));
@@ -177,6 +178,19 @@ fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask! { out, lib, device;
         nvmlDeviceGetRemappedRows = remapped;
         nvmlDeviceGetRowRemapperHistogram = histogram;
+    }
+}
+
+/// Whether the checksums of the InfoROM are right: 1, or 0 if one is wrong.
+#[expect(unsafe_code, reason = "calls NVML")]
+fn inforom(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
+    const CORRUPTED: nvmlReturn_t = 14;
+    let function = symbol(&lib.nvmlDeviceValidateInforom)?;
+    // SAFETY: the handle is NVML's own.
+    match code(unsafe { function(device) }) {
+        Ok(()) => Ok(1.into()),
+        Err(NvmlFailure::Code(CORRUPTED)) => Ok(0.into()),
+        Err(failure) => Err(failure),
     }
 }
 

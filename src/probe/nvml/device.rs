@@ -226,6 +226,8 @@ impl DeviceFacts<'_> {
         self.set(gpu::SRAM_UNCORRECTED_EVER, sum);
         let exceeded = sram.number("bThresholdExceeded").map(|flag| flag != 0);
         self.set(gpu::SRAM_THRESHOLD_EXCEEDED, exceeded);
+        let valid = self.said.number("nvmlDeviceValidateInforom");
+        self.set(gpu::INFOROM_VALID, valid.map(|said| said != 0));
         self.pages();
         self.rows();
     }
@@ -365,6 +367,12 @@ impl DeviceFacts<'_> {
         let bar1 = self.said.member("nvmlDeviceGetBAR1MemoryInfo");
         self.set(gpu::BAR1, bar1.number("total").map(Bytes));
         self.set(gpu::BAR1_USED, bar1.number("used").map(Bytes));
+        let c2c = self.said.member("c2c");
+        self.set(
+            gpu::C2C_LINKS,
+            self.unless_unsupported("c2c", 0, c2c.number("count")),
+        );
+        self.set(gpu::C2C_LINKS_ACTIVE, c2c.number("active"));
     }
 
     fn fabric(&mut self) {

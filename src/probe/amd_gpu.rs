@@ -1,0 +1,177 @@
+//! What the kernel's amdgpu says of AMD's GPUs without a library: errors of memory and logic (RAS), and whether programs can compute on them (KFD).
+//!
+//! Modelled on the kernel's documentation (gpu/amdgpu/ras) and on kfd_topology.c; not seen on hardware. The file `xgmi_error` is not read: reading it
+//! clears what it says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::pci::DEVICES;
+use super::{Ask, Probe, inside};
+use crate::fact::kleene::Several;
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Subject, gpu, node};
+
+/// The probe.
+pub const PROBE: Probe = Probe::new("amd_gpu", "what amdgpu says of AMD's GPUs", run);
+
+/// The functions that the driver has, and files of its own.
+const DRIVER: &str = "/sys/bus/pci/drivers/amdgpu";
+const KFD: &str = "/sys/class/kfd/kfd/topology/nodes";
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
+    let Presence::Present(names, _) = ask.names_if_any(DRIVER) else {
+        return;
+    };
+    let compute = compute_nodes(ask);
+    let number = compute.clone().map(|nodes| nodes.len() as u64);
+    facts.set(own, node::KFD_GPUS, number);
+    for name in names.iter().filter(|name| name.contains(':')) {
+        let dir = inside(DEVICES, name);
+        let id = facts.instance(Subject::Gpu, own, name);
+        let in_kfd = compute.clone().map(|nodes| nodes.contains(&**name));
+        facts.set(id, gpu::IN_KFD, in_kfd);
+        // A driver without RAS for this GPU has no such directory.
+        if let Presence::Present(files, _) = ask.names_if_any(inside(&dir, "ras")) {
+            errors(ask, facts, id, &inside(&dir, "ras"), &files);
+        }
+    }
+}
+
+/// Sums the counts of the GPU's blocks.
+fn errors(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, files: &[Arc<str>]) {
+    let counted = files.iter().filter(|file| file.ends_with("_err_count"));
+    let blocks: Vec<(Arc<str>, Result<Counts, Gap>)> = counted
+        .map(|file| {
+            let counts = ask.parse(inside(dir, file), counts);
+            let block = file.trim_end_matches("_err_count").into();
+            (block, counts.as_result().cloned().map_err(Gap::clone))
+        })
+        .collect();
+    let several: Several<Counts> = blocks.iter().map(|(_, counts)| counts.clone()).collect();
+    let least = several.answered().iter().map(|one| one.uncorrected).sum();
+    let sum = several.known().map(|_| least);
+    let how = || Origin::derived("the files of the directory ras");
+    let sum = sum.map_or_else(Fact::Unknown, |sum| Fact::Known(sum, how()));
+    facts.set_at_least(id, gpu::RAS_UNCORRECTED, sum, least);
+    let failed = blocks.iter().filter_map(|(block, counts)| {
+        let counts = counts.as_ref().ok()?;
+        (counts.uncorrected > 0).then(|| format!("{block} {}", counts.uncorrected).into())
+    });
+    let failed: Arc<[Arc<str>]> = failed.collect();
+    facts.know(id, gpu::RAS_BLOCKS, failed, &how());
+}
+
+/// What a block has counted since the driver was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counts {
+    uncorrected: u64,
+}
+
+/// `ue: 0`, `ce: 12`, a line each; newer kernels add `de: 0`.
+fn counts(text: &str) -> Result<Counts, String> {
+    let uncorrected = text.lines().find_map(|line| line.strip_prefix("ue:"));
+    let uncorrected = uncorrected.ok_or_else(|| format!("{text:?} has no line ue:"))?;
+    let number = uncorrected.trim().parse();
+    let uncorrected = number.map_err(|_| format!("{uncorrected:?} is no number"))?;
+    Ok(Counts { uncorrected })
+}
+
+/// The PCI addresses of the GPUs on which programs can compute.
+fn compute_nodes(ask: &Ask<'_>) -> Fact<BTreeSet<String>> {
+    let names = match ask.names_if_any(KFD) {
+        Presence::Present(names, origin) => Fact::Known(names, origin),
+        Presence::Absent(origin) => Fact::Known(Arc::default(), origin),
+        Presence::Unknown(gap) => Fact::Unknown(gap),
+    };
+    let of = |name: &Arc<str>| {
+        let file = format!("{KFD}/{name}/properties");
+        let place = ask.parse(file, place);
+        place.as_result().cloned().map_err(Gap::clone)
+    };
+    match names {
+        Fact::Known(names, origin) => {
+            let nodes: Several<Option<String>> = names.iter().map(of).collect();
+            let places = nodes.known().map(|all| all.iter().flatten().cloned());
+            places.map_or_else(Fact::Unknown, |all| Fact::Known(all.collect(), origin))
+        }
+        Fact::Unknown(gap) => Fact::Unknown(gap),
+    }
+}
+
+/// The PCI address of a node of the KFD; none of a processor. Bits 28 to 31 of the place are the number of a partition.
+fn place(text: &str) -> Result<Option<String>, String> {
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.and_then(|rest| rest.trim().parse::<u32>().ok());
+        value.ok_or_else(|| format!("no number {name}"))
+    };
+    if number("simd_count ")? == 0 {
+        return Ok(None);
+    }
+    let (domain, place) = (number("domain ")?, number("location_id ")?);
+    let (bus, device, function) = (place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
+    Ok(Some(format!(
+        "{domain:04x}:{bus:02x}:{device:02x}.{function}"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::testing::{known, run};
+
+    const GPUS: &[&str] = &[
+        r#"{"q":{"list":"/sys/bus/pci/drivers/amdgpu"},"names":["0000:06:00.0","0000:26:00.0","bind","module","uevent"]}"#,
+        r#"{"q":{"list":"/sys/bus/pci/devices/0000:06:00.0/ras"},"names":["features","umc_err_count","gfx_err_count"]}"#,
+        r#"{"q":{"list":"/sys/bus/pci/devices/0000:26:00.0/ras"},"errno":"ENOENT"}"#,
+        r#"{"q":{"list":"/sys/bus/pci/devices/0000:26:00.0"},"names":["class"]}"#,
+        r#"{"q":{"read":"/sys/bus/pci/devices/0000:06:00.0/ras/umc_err_count"},"text":"ue: 2\nce: 7\nde: 0\n"}"#,
+        r#"{"q":{"list":"/sys/class/kfd/kfd/topology/nodes"},"names":["0","1"]}"#,
+        r#"{"q":{"read":"/sys/class/kfd/kfd/topology/nodes/0/properties"},"text":"cpu_cores_count 96\nsimd_count 0\nlocation_id 0\ndomain 0\n"}"#,
+        r#"{"q":{"read":"/sys/class/kfd/kfd/topology/nodes/1/properties"},"text":"cpu_cores_count 0\nsimd_count 1216\nlocation_id 1536\ndomain 0\n"}"#,
+    ];
+
+    #[test]
+    fn errors_are_counted_and_who_cannot_compute_is_known() {
+        let more = r#"{"q":{"read":"/sys/bus/pci/devices/0000:06:00.0/ras/gfx_err_count"},"text":"ue: 1\nce: 0\n"}"#;
+        let lines: Vec<&str> = GPUS.iter().copied().chain([more]).collect();
+        let (facts, _) = run(&PROBE, &lines);
+        let first = "0000:06:00.0";
+        assert_eq!(
+            known(&facts, Subject::Gpu, first, gpu::RAS_UNCORRECTED),
+            Some(3)
+        );
+        let blocks = known(&facts, Subject::Gpu, first, gpu::RAS_BLOCKS);
+        assert_eq!(
+            blocks.map(|all| all.join(", ")).as_deref(),
+            Some("umc 2, gfx 1")
+        );
+        assert_eq!(known(&facts, Subject::Gpu, first, gpu::IN_KFD), Some(true));
+        let second = "0000:26:00.0";
+        assert_eq!(
+            known(&facts, Subject::Gpu, second, gpu::IN_KFD),
+            Some(false)
+        );
+        assert_eq!(
+            known(&facts, Subject::Gpu, second, gpu::RAS_UNCORRECTED),
+            None
+        );
+    }
+
+    #[test]
+    fn a_count_that_is_lost_hides_no_other() {
+        let (facts, _) = run(&PROBE, GPUS);
+        let id = facts.all(Subject::Gpu).next().unwrap();
+        assert_eq!(facts.known(id, gpu::RAS_UNCORRECTED), None);
+        let least = facts.at_least(id, gpu::RAS_UNCORRECTED.index);
+        assert_eq!(least, Some(&crate::fact::Value::Count(2)));
+    }
+
+    #[test]
+    fn a_partition_has_the_address_of_its_gpu() {
+        let text = "simd_count 152\nlocation_id 805309184\ndomain 1\n";
+        assert_eq!(place(text), Ok(Some("0001:0b:00.0".into())));
+        assert!(place("").is_err() && place("simd_count 8\n").is_err());
+        assert!(counts("ce: 0").is_err() && counts("ue: x").is_err());
+    }
+}
