@@ -71,5 +71,6 @@ mod topo;
 mod triage;
 mod trust;
 mod vm;
+mod waivers;
 mod worker;
 mod xid;

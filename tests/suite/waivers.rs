@@ -1,0 +1,170 @@
+//! Waivers: what a waived finding changes, and what is said of a waiver that is expired, of no use, or malformed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::process::Report;
+
+fn doctor(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn fixture(name: &str) -> String {
+    format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn file(name: &str, text: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A case: the waivers, and what must be said with them of a recording.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    about: String,
+    recordings: Vec<String>,
+    waivers: String,
+    exit: i32,
+    /// Causes that are left, by check and subject.
+    causes: Vec<[String; 2]>,
+    /// Notes about waivers.
+    #[serde(default)]
+    notes: Vec<[String; 2]>,
+    /// Waived findings, by check and subject.
+    #[serde(default)]
+    waived: Vec<[String; 2]>,
+    /// Words of the text report.
+    #[serde(default)]
+    says: Vec<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+/// Check and subject of each finding in a list of the report.
+fn listed(report: &Report, list: &str, only: &str) -> Vec<[String; 2]> {
+    let all = report.0[list].as_array().into_iter().flatten();
+    let mut found: Vec<[String; 2]> = all
+        .flat_map(|one| {
+            let check = one["check"].as_str().unwrap().to_owned();
+            let subjects = one["subjects"].as_array().unwrap().iter();
+            subjects
+                .map(move |subject| [check.clone(), subject.as_str().unwrap().to_owned()])
+                .collect::<Vec<_>>()
+        })
+        .filter(|[check, _]| check.starts_with(only))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn each_case_gives_its_verdict() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/waivers/cases.toml");
+    let cases: Cases = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut wrong = Vec::new();
+    for mut case in cases.case {
+        let waivers = file(&format!("waivers-{}.toml", case.name), &case.waivers);
+        let recordings: Vec<String> = case.recordings.iter().map(|name| fixture(name)).collect();
+        let args = |format| {
+            let mut args = vec!["check", "--waivers", &waivers, "--format", format];
+            args.extend(recordings.iter().map(String::as_str));
+            doctor(&args)
+        };
+        let out = args("json");
+        let report = Report(serde_json::from_slice(&out.stdout).unwrap_or_default());
+        for list in [&mut case.causes, &mut case.notes, &mut case.waived] {
+            list.sort();
+        }
+        let text = args("text");
+        let words = String::from_utf8(text.stdout).unwrap();
+        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut complain = |what: String| wrong.push(format!("{} ({}): {what}", case.name, case.about));
+        for (list, only, expected) in [
+            ("causes", "", &case.causes),
+            ("notes", "waiver/", &case.notes),
+            ("waived", "", &case.waived),
+        ] {
+            let found = listed(&report, list, only);
+            if found != *expected {
+                complain(format!("{list} are {found:?}, expected {expected:?}"));
+            }
+        }
+        for (format, out) in [("json", out.status.code()), ("text", text.status.code())] {
+            if out != Some(case.exit) {
+                complain(format!("exit {out:?} of {format}, expected {}", case.exit));
+            }
+        }
+        for said in &case.says {
+            if !words.contains(said) {
+                complain(format!("does not say {said:?}: {words}"));
+            }
+        }
+        for format in ["nagios", "prometheus", "slurm", "npd"] {
+            let out = args(format);
+            let text = String::from_utf8(out.stdout).unwrap();
+            let is_told = match format {
+                "prometheus" => text.contains("rdma_doctor_waived{check="),
+                _ => text.contains("waived"),
+            };
+            // A message of node-problem-detector has room for the problem only.
+            let has_room = format != "npd" || case.exit == 0;
+            if has_room && is_told == case.waived.is_empty() {
+                complain(format!("{format}: {text}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_entry_that_is_printed_waives_its_finding() {
+    let waive = [
+        "waive", "link/polling", "--subject", "mlx5_2/1", "--until", "2030-01-31", "--reason",
+        "spare \"rail\"", "--owner", "ops",
+    ];
+    let entry = doctor(&waive);
+    assert_eq!(entry.status.code(), Some(0));
+    let entry = String::from_utf8(entry.stdout).unwrap();
+    let waivers = file("waivers-printed.toml", &entry);
+    let polling = fixture("modelled-ib-polling.jsonl");
+    let out = doctor(&["check", "--waivers", &waivers, &polling]);
+    assert_eq!(out.status.code(), Some(0));
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.contains("until 2030-01-31, ops: spare \"rail\""), "{text}");
+    // An id that is none, a date that is none or has passed.
+    for bad in [
+        &["waive", "link/pollin", "--until", "90d", "--reason", "x"][..],
+        &["waive", "link/polling", "--until", "2030-02-31", "--reason", "x"],
+        &["waive", "link/polling", "--until", "2020-01-01", "--reason", "x"],
+        &["waive", "link/polling", "--until", "90d", "--reason", " "],
+        &["waive", "*", "--until", "90d", "--reason", "x"],
+        &["waive", "link/polling", "--nodes", "n[1-", "--until", "90d", "--reason", "x"],
+    ] {
+        assert_eq!(doctor(bad).status.code(), Some(64), "{bad:?}");
+    }
+    let missing = doctor(&["check", "--waivers", "/no/such/file", &polling]);
+    assert_eq!(missing.status.code(), Some(65));
+}
+
+/// A remedy's command prints an entry for as many days as it says.
+#[test]
+fn days_from_now_are_a_date() {
+    let out = doctor(&[
+        "waive", "link/polling", "--until", "90d", "--reason", "spare", "--owner", "ops",
+    ]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    let until = text.lines().find_map(|line| line.strip_prefix("until   = ")).unwrap();
+    let date = until.trim_matches('"');
+    let then = humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).unwrap();
+    let days = then.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 86400.0;
+    assert!((88.9..=90.1).contains(&days), "{date}");
+}
