@@ -12,6 +12,7 @@
 //! judge       facts and checks become verdicts
 //! evidence    the evidence of a verdict, and the missing facts of an open one
 //! limits      the limits that a site sets
+//! waiver      findings that a site accepts for a time
 //! strict      rules that built-in checks must satisfy beyond being valid
 //! ```
 
@@ -38,6 +39,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod typing;
+mod waiver;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -54,6 +56,7 @@ pub use example::{Example, Expected, try_example};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::Premise;
 pub use template::Template;
+pub use waiver::{Recorded, Waiver, Waivers, judge_waived};
 
 use crate::fact::{Subject, Value};
 

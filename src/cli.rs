@@ -3,6 +3,7 @@
 pub mod ablate;
 pub mod advise;
 mod bad_arguments;
+mod baseline;
 pub mod bench;
 pub mod check;
 pub mod deferred;
@@ -20,11 +21,13 @@ pub mod output;
 pub mod record;
 pub mod require;
 mod site_checks;
+pub mod test;
 pub mod together;
 pub mod topo;
 pub mod triage;
 #[cfg(test)]
 mod used;
+pub mod waive;
 
 use std::path::PathBuf;
 
@@ -91,6 +94,10 @@ pub enum Command {
     Ablate(Deferred<ablate::AblateArgs>),
     /// Print a ready configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes or systemd
     Integrate(Deferred<integrate::IntegrateArgs>),
+    /// Hold recordings against the verdicts that are expected of them, for a site's CI
+    Test(Deferred<test::TestArgs>),
+    /// Print an entry of waivers.toml: a finding that the site accepts, why, and until when
+    Waive(Deferred<waive::WaiveArgs>),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
     Advise(Deferred<advise::AdviseArgs>),
 }
@@ -168,6 +175,9 @@ pub struct SelectArgs {
     /// Judge the checks in this directory too, beside the built-in ones and /etc/rdma-doctor/checks.d
     #[arg(long, value_name = "DIR")]
     pub checks: Vec<PathBuf>,
+    /// The waivers: findings that the site accepts for a time. Without it those of /etc/rdma-doctor/waivers.toml count
+    #[arg(long, value_name = "FILE")]
+    pub waivers: Option<PathBuf>,
 }
 
 fn seconds(text: &str) -> Result<std::time::Duration, String> {
@@ -204,6 +214,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Bench(args) => bench::run(&args),
         Command::Ablate(args) => ablate::run(&args),
         Command::Integrate(args) => integrate::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Waive(args) => waive::run(&args),
         Command::Advise(args) => advise::run(&args),
     }
 }

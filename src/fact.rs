@@ -64,6 +64,7 @@ pub mod traffic;
 pub mod unit;
 pub mod value;
 pub mod variable;
+pub mod waiver;
 
 use std::fmt;
 use std::sync::Arc;

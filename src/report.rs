@@ -3,9 +3,12 @@
 pub mod ablation;
 pub mod advice;
 pub mod areas;
+pub mod baseline;
 pub mod collective;
 pub mod difference;
+pub mod expectation;
 pub mod json;
+pub mod junit;
 pub mod latency;
 pub mod line;
 pub mod log;
@@ -13,6 +16,7 @@ pub mod many;
 pub mod p2p;
 pub mod pairs;
 pub mod prometheus;
+pub mod test_run;
 pub mod text;
 pub mod topology;
 
@@ -32,7 +36,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Subject, node, respondent};
 use crate::small_sort;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/2.0";
+pub const SCHEMA: &str = "rdma-doctor-report/2.1";
 
 /// A form of the report that one tool reads.
 #[derive(Debug)]
@@ -45,12 +49,23 @@ pub struct ToolFormat {
     pub escapes: bool,
     /// Writes it.
     pub write: fn(&mut dyn Write, &Report) -> io::Result<()>,
+    /// Writes several, each with its name; none if the tool reads one at a time.
+    pub each: Option<WriteEach>,
     /// The exit status, by the tool's convention.
     pub exit: fn(&Report) -> Exit,
 }
 
+/// Writes several reports, each with its name.
+pub type WriteEach = fn(&mut dyn Write, &[(String, &Report)]) -> io::Result<()>;
+
 /// The forms for tools.
-pub const TOOL_FORMATS: &[ToolFormat] = &[line::NAGIOS, prometheus::FORMAT, line::SLURM, line::NPD];
+pub const TOOL_FORMATS: &[ToolFormat] = &[
+    line::NAGIOS,
+    prometheus::FORMAT,
+    line::SLURM,
+    line::NPD,
+    junit::FORMAT,
+];
 
 /// Where the line between statuses is drawn.
 #[derive(Clone, Debug)]
@@ -97,6 +112,12 @@ pub struct Report {
     pub causes: Vec<Finding>,
     /// Notes that are no fault.
     pub notes: Vec<Finding>,
+    /// Findings that the site accepts for a time; they decide no status.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waived: Vec<WaivedFinding>,
+    /// What changed since the baseline, if one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<baseline::BaselineChanges>,
     /// What could not be decided.
     pub open: Vec<OpenQuestion>,
     /// Probes that did not end well.
@@ -222,6 +243,42 @@ pub struct Consequence {
     pub sentence: String,
 }
 
+/// A finding that a waiver accepts.
+#[derive(Debug, Serialize)]
+pub struct WaivedFinding {
+    /// The check.
+    pub check: String,
+    /// `error`, `warning` or `note`: what it would be.
+    pub severity: &'static str,
+    /// All for which it fails.
+    pub subjects: Vec<String>,
+    /// The nodes on which it was found, if several are judged together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+    /// Observed and expected values for the first subject.
+    pub sentence: String,
+    /// The id or pattern of the waiver; another than the check's if it waives what explains this.
+    pub by: String,
+    /// Why it is accepted.
+    pub reason: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// The last day, in UTC.
+    pub until: String,
+}
+
+impl WaivedFinding {
+    /// Until when it is accepted, by whom, and why.
+    fn terms(&self) -> String {
+        format!("until {}, {}: {}", self.until, self.owner, self.reason)
+    }
+
+    /// Whether the other is the same check, accepted by the same waiver.
+    fn is_like(&self, other: &Self) -> bool {
+        self.check == other.check && self.by == other.by && self.terms() == other.terms()
+    }
+}
+
 /// A check that could not be decided.
 #[derive(Debug, Serialize)]
 pub struct OpenQuestion {
@@ -265,6 +322,8 @@ pub struct Counts {
     pub warnings: usize,
     /// Verdicts that fail with severity note.
     pub notes: usize,
+    /// Verdicts that fail and are waived.
+    pub waived: usize,
     /// Verdicts that are unknown.
     pub unknown: usize,
     /// Verdicts of checks that do not apply.
@@ -286,6 +345,8 @@ impl Report {
             damage: vec![damage],
             causes: Vec::new(),
             notes: Vec::new(),
+            waived: Vec::new(),
+            baseline: None,
             open: Vec::new(),
             probe_failures: Vec::new(),
             passes: Vec::new(),
@@ -355,6 +416,8 @@ pub fn report(
         damage,
         causes,
         notes,
+        waived: writer.waived(verdicts),
+        baseline: None,
         open,
         probe_failures: facts
             .failures()
@@ -452,7 +515,7 @@ fn exit(grounds: &StatusInputs<'_>, policy: &Policy) -> (Exit, &'static str) {
     };
     let open = (policy.strict || grounds.is_chosen) && counts.unknown > 0;
     let wanting = grounds.areas.iter().any(AreaLine::is_wanting);
-    let unjudged = counts.passes + counts.warnings + counts.notes == 0;
+    let unjudged = counts.passes + counts.warnings + counts.notes + counts.waived == 0;
     if failing > 0 {
         (Exit::Errors, "errors")
     } else if open || wanting || !grounds.damage.is_empty() || grounds.nothing || unjudged {
@@ -649,6 +712,37 @@ impl Writer<'_> {
         open
     }
 
+    /// What waivers accept: one line for a check and a waiver.
+    fn waived(&self, verdicts: &[Verdict]) -> Vec<WaivedFinding> {
+        let mut all: Vec<WaivedFinding> = Vec::new();
+        for verdict in verdicts {
+            let Outcome::Waived(number) = verdict.outcome else {
+                continue;
+            };
+            // A number comes from the catalogue's own waivers.
+            let Some(waiver) = self.catalogue.waivers.get(number) else {
+                continue;
+            };
+            let check = &self.catalogue.checks[verdict.check];
+            let one = WaivedFinding {
+                check: check.id.to_string(),
+                severity: check.severity.word(),
+                subjects: vec![self.name(verdict.subject)],
+                nodes: Vec::new(),
+                sentence: self.sentence(verdict.check, verdict.subject),
+                by: waiver.check.to_string(),
+                reason: waiver.reason.to_string(),
+                owner: waiver.owner.to_string(),
+                until: waiver.until.to_string(),
+            };
+            match all.iter_mut().find(|known| known.is_like(&one)) {
+                Some(known) => known.subjects.extend(one.subjects),
+                None => all.push(one),
+            }
+        }
+        all
+    }
+
     fn passes(&self, verdicts: &[Verdict]) -> Vec<Pass> {
         verdicts
             .iter()
@@ -682,6 +776,7 @@ impl Writer<'_> {
                 (Outcome::Fails, Severity::Warning) => counts.warnings += 1,
                 (Outcome::FailsIf, Severity::Error | Severity::Warning) => counts.warnings += 1,
                 (Outcome::Fails | Outcome::FailsIf, Severity::Note) => counts.notes += 1,
+                (Outcome::Waived(_), _) => counts.waived += 1,
                 (Outcome::DoesNotApply, _) => counts.does_not_apply += 1,
                 (Outcome::Unknown(_), _) => counts.unknown += 1,
             }
@@ -864,10 +959,15 @@ fn without_cause(
 ) -> String {
     let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
     let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
-    let noted = match notes.len() {
+    let waived = match grounds.counts.waived {
         0 => String::new(),
-        1 => ", one note".into(),
-        n => format!(", {n} notes"),
+        1 => ", one finding waived".into(),
+        n => format!(", {n} findings waived"),
+    };
+    let noted = match notes.len() {
+        0 => waived,
+        1 => format!(", one note{waived}"),
+        n => format!(", {n} notes{waived}"),
     };
     if nodes.is_empty() {
         let left = match open.len() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Area, Check, areas, built, file, glob, limits, strict, typing};
+use super::{Area, Check, Waivers, areas, built, file, glob, limits, strict, typing};
 use crate::fact::{Limits, Type, Value};
 use crate::small_sort;
 
@@ -37,6 +37,8 @@ pub struct Catalogue {
     pub is_chosen: bool,
     /// The limits that the site sets, also of checks that were not chosen.
     pub limits: Limits,
+    /// The findings that the site accepts.
+    pub waivers: Waivers,
 }
 
 /// A choice of checks, or of a limit, that names nothing.
@@ -109,6 +111,7 @@ impl Catalogue {
             areas: areas::embedded()?,
             is_chosen: false,
             limits: Limits::default(),
+            waivers: Waivers::default(),
         };
         for check in checks {
             catalogue.checks.push(check?);

@@ -13,8 +13,7 @@ use super::judging::{JudgeArgs, Shown};
 use super::many::ClusterMemory;
 use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
-use super::{AskArgs, SelectArgs, input, many, output};
-use crate::check::judge;
+use super::{AskArgs, SelectArgs, baseline, input, many, output};
 use crate::exit::Exit;
 use crate::nodeset;
 use crate::report::{self, Policy, Report, json, text};
@@ -39,6 +38,9 @@ pub struct CheckArgs {
         conflicts_with = "each"
     )]
     pub expect: Option<String>,
+    /// Say what changed since this recording or report (--format json) of the node, or, of a directory, since its own recording in there, else against most of them
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["each", "hosts", "hostfile", "cluster"])]
+    pub baseline: Option<PathBuf>,
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
@@ -82,6 +84,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
     let role = together::role(&args.together, of_this_machine)?;
+    if args.baseline.is_some()
+        && (args.recordings.len() > 1 || args.expect.is_some() || role.is_some())
+    {
+        return Err(BadUsage("--baseline: for one node, not several".into()).into());
+    }
     let several = args.recordings.len() > 1 || args.each || args.expect.is_some();
     if role.is_none() && hosts.is_none() && !several {
         let report = one(args, policy)?;
@@ -176,6 +183,7 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
     // What may be mistyped is looked at before a machine is asked, which can take long.
     let select = &args.select;
     let plain = select.only.is_empty() && select.skip.is_empty() && select.checks.is_empty();
+    let plain = plain && select.waivers.is_none();
     let first = match args.recordings.is_empty() && !plain {
         true => Some(input::catalogue(select)?),
         false => None,
@@ -202,10 +210,19 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
         };
         // The process ends when the report is out: to take apart what it was drawn from would be for nothing.
         let recordings: &'static [Recording] = recording?.leak();
-        let (facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
-        let verdicts = judge(&catalogue, &facts);
+        let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
+        let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, recordings);
         let with_passes = args.judge.verbose;
-        let report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+        let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+        if let Some(path) = &args.baseline {
+            report.baseline = Some(baseline::changes(
+                path,
+                &catalogue,
+                policy,
+                &report,
+                (&facts, recordings),
+            )?);
+        }
         std::mem::forget((catalogue, facts));
         Ok(report)
     })
@@ -239,7 +256,11 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
     };
     match reports {
         [one] if !args.each => args.judge.write(one, shown),
-        _ => args.judge.write_each(shown),
+        _ => {
+            let named = args.recordings.iter().zip(reports);
+            let named = named.map(|(path, report)| (terminal::path(path), report));
+            args.judge.write_each(&named.collect::<Vec<_>>(), shown)
+        }
     }
 }
 

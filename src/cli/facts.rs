@@ -11,7 +11,7 @@ use super::{NodeArgs, input, output};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::all_facts;
-use crate::report::difference::{Difference, FactSide, differences};
+use crate::report::difference::{Difference, differences};
 use crate::terminal;
 
 /// Show the facts of this machine or of a recording, or the schema of all facts.
@@ -143,38 +143,16 @@ fn show_differences(
     if found.is_empty() {
         return writeln!(out, "no fact differs from {}", terminal::path(path));
     }
-    writeln!(
-        out,
-        "there: {}; here: what is examined",
-        terminal::path(path)
-    )?;
     if pseudonyms {
         writeln!(
             out,
             "addresses are not compared: a redacted recording has pseudonyms of its own"
         )?;
     }
-    let mut last = None;
     for one in found {
-        let of = (one.subject, one.name.as_str());
-        if last != Some(of) {
-            writeln!(out, "{} {}", one.subject, one.name.bold())?;
-            last = Some(of);
-        }
-        let name = one.fact.unwrap_or("is");
-        writeln!(out, "  {name:<28} there {}", shown(&one.there))?;
-        writeln!(out, "  {:<28} here  {}", "", shown(&one.here))?;
+        writeln!(out, "{}", one.sentence("there"))?;
     }
     Ok(())
-}
-
-fn shown(side: &FactSide) -> String {
-    match side {
-        FactSide::Known(value) => value.to_string(),
-        FactSide::Unknown(why) => format!("{} ({why})", "unknown".magenta()),
-        FactSide::Present => "there is one".into(),
-        FactSide::Absent => "there is none".into(),
-    }
 }
 
 fn facts_json(facts: &Facts) -> Json {

@@ -75,7 +75,7 @@ pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
 ///
 /// [`BadInput`] where a check file is invalid, [`BadUsage`] where a selection matches nothing.
 pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
-    let mut catalogue = with_site(&args.checks)?;
+    let mut catalogue = with_site(&args.checks, args.waivers.as_deref())?;
     catalogue
         .select(&args.only, &args.skip)
         .map_err(|e| BadUsage(e.to_string()))?;
@@ -89,12 +89,12 @@ pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
 ///
 /// [`BadInput`] where a check file is invalid.
 pub fn site_catalogue() -> anyhow::Result<Catalogue> {
-    with_site(&[] as &[&Path])
+    with_site(&[] as &[&Path], None)
 }
 
-fn with_site(further: &[impl AsRef<Path>]) -> anyhow::Result<Catalogue> {
+fn with_site(further: &[impl AsRef<Path>], waivers: Option<&Path>) -> anyhow::Result<Catalogue> {
     let mut catalogue = Catalogue::embedded().context("a built-in check is invalid")?;
-    site_checks::add(&mut catalogue, further)?;
+    site_checks::add(&mut catalogue, further, waivers)?;
     Ok(catalogue)
 }
 

@@ -1,7 +1,7 @@
 //! What every subcommand that ends in a verdict takes: the report's form, and where its exit status draws the line.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use anyhow::Context;
@@ -85,43 +85,65 @@ impl JudgeArgs {
         })
     }
 
-    /// Writes several reports; only for people and for programs that read JSON there is a form for that.
+    /// Writes several reports, each with its name.
     ///
     /// # Errors
     ///
     /// [`BadUsage`] where the format is for one report; the output cannot be written.
-    pub fn write_each(&self, shown: Shown<'_>) -> anyhow::Result<()> {
+    pub fn write_each(
+        &self,
+        reports: &[(String, &Report)],
+        shown: Shown<'_>,
+    ) -> anyhow::Result<()> {
         match self.format {
             ReportFormat::Text => self.put(shown.text),
             ReportFormat::Json => self.put(shown.json),
-            ReportFormat::Tool(_) => {
-                Err(BadUsage("--each: this format is for one report".into()).into())
-            }
+            ReportFormat::Tool(format) => match format.each {
+                Some(write) => self.put(|out| write(out, reports)),
+                None => Err(BadUsage("--each: this format is for one report".into()).into()),
+            },
         }
     }
 
     fn put(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-        if self.output.is_some() {
-            terminal::set_color(false);
-        }
-        let bytes = match (self.format, &self.output) {
-            (ReportFormat::Tool(format), _) if format.escapes => {
-                let mut text = Vec::new();
-                write(&mut text)?;
-                text
-            }
-            (_, None) => return output::print(write),
-            (_, Some(_)) => {
-                let mut escaping = Escaping::new(Vec::new(), Colors::Own);
-                write(&mut escaping)?;
-                escaping.finish()?
-            }
+        let escapes = match self.format {
+            ReportFormat::Tool(format) => format.escapes,
+            ReportFormat::Text | ReportFormat::Json => false,
         };
-        match &self.output {
-            None => output::print_raw(&bytes),
-            Some(path) => {
-                files::replace_output(path, &bytes, false).with_context(|| terminal::path(path))
-            }
+        put(self.output.as_deref(), escapes, write)
+    }
+}
+
+/// Writes to a file, which is replaced as a whole, or to standard output; what acts on a terminal is escaped, unless the form `escapes` by its own rules.
+///
+/// # Errors
+///
+/// The output cannot be written.
+pub fn put(
+    path: Option<&Path>,
+    escapes: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    if path.is_some() {
+        terminal::set_color(false);
+    }
+    let bytes = match (escapes, path) {
+        (true, _) => {
+            let mut text = Vec::new();
+            write(&mut text)?;
+            text
+        }
+        (false, None) => return output::print(write),
+        (false, Some(_)) => {
+            let mut escaping = Escaping::new(Vec::new(), Colors::Own);
+            write(&mut escaping)?;
+            escaping.finish()?
+        }
+    };
+    match path {
+        None => output::print_raw(&bytes),
+        Some(path) => {
+            files::replace_output(path, &bytes, false).with_context(|| terminal::path(path))
         }
     }
 }

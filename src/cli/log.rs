@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::input::{self, BadInput, BadUsage};
 use super::judging::{JudgeArgs, Shown};
-use super::{SelectArgs, output, record};
-use crate::check::{Catalogue, Check, Missing, Outcome, Verdict, judge};
+use super::{SelectArgs, many, output, record};
+use crate::check::{Catalogue, Check, Missing, Outcome, Verdict};
 use crate::exit::Exit;
 use crate::fact::{Facts, Subject, node};
 use crate::live;
@@ -91,8 +91,8 @@ pub fn judged(
     policy: &Policy,
     with_passes: bool,
 ) -> LogReport {
-    let (facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
-    let mut verdicts = judge(catalogue, &facts);
+    let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
+    let mut verdicts = many::verdicts(catalogue, &mut facts, &nodes, recordings);
     verdicts.retain(|verdict| answers(catalogue, &facts, verdict));
     let report = report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes);
     LogReport::new(catalogue, &facts, report)

@@ -12,14 +12,14 @@ use std::sync::mpsc;
 
 use super::input::{self, BadInput};
 use super::output;
-use crate::check::{Catalogue, judge, judge_where};
+use crate::check::{Catalogue, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::live::worker::Progress;
 use crate::probe::{self, together};
 use crate::report::many::{ManyNodesReport, NodePart, part};
-use crate::report::{Policy, Report};
+use crate::report::{Policy, RecordedNode, Report};
 use crate::source::recording::{Recording, RecordingBudget};
 
 /// How much a shell may print before what it was asked for.
@@ -55,7 +55,7 @@ impl ClusterMemory {
     }
 
     /// What each of those may take.
-    fn of_each(self) -> RecordingBudget {
+    pub(super) fn of_each(self) -> RecordingBudget {
         RecordingBudget::of((self.0 / self.threads() as u64).max(OF_ONE))
     }
 
@@ -104,9 +104,23 @@ pub fn judged(
     if all.iter().filter(|r| !r.header.log).count() > 1 {
         return recordings(catalogue, all, None, policy, with_passes);
     }
-    let (facts, nodes) = input::facts_within(catalogue.limits.clone(), all);
-    let verdicts = judge(catalogue, &facts);
+    let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), all);
+    let verdicts = verdicts(catalogue, &mut facts, &nodes, all);
     crate::report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
+}
+
+/// The verdicts on these nodes, with the site's waivers by the time of each recording.
+pub fn verdicts(
+    catalogue: &Catalogue,
+    facts: &mut Facts,
+    nodes: &[RecordedNode],
+    all: &[Recording],
+) -> Vec<Verdict> {
+    let last = all.iter().map(|one| one.header.utc.as_str()).max();
+    let last = (Facts::CLUSTER, last.unwrap_or_default());
+    let nodes = nodes.iter().map(|node| (node.id, node.utc.as_str()));
+    let recorded: Vec<Recorded<'_>> = nodes.chain([last]).collect();
+    judge_waived(catalogue, facts, &recorded, |_| true)
 }
 
 /// What rank 0 has of all nodes.
@@ -300,7 +314,8 @@ fn node(
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
-    let verdicts = judge_where(catalogue, &facts, is_of_node);
+    let recorded = [(id, recording.header.utc.as_str())];
+    let verdicts = judge_waived(catalogue, &mut facts, &recorded, is_of_node);
     let part = part(
         catalogue,
         &facts,
@@ -317,7 +332,7 @@ fn is_of_node(subject: Subject) -> bool {
 }
 
 /// Runs `work` for each number below `count` on as many processors as there is memory for, and hands the results to `take` in their order.
-fn each<T: Send>(
+pub(super) fn each<T: Send>(
     count: usize,
     memory: ClusterMemory,
     work: impl Fn(usize) -> T + Sync,
@@ -426,7 +441,12 @@ impl Cluster {
             facts.set_members(subject, Facts::CLUSTER, Membership::Known(none.clone()));
         }
         let concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);
-        let verdicts = judge_where(catalogue, &facts, |subject| !is_of_node(subject));
+        let logs = self.logs.iter().map(|log| log.header.utc.as_str());
+        let last = logs.chain(self.fold.last_recorded()).max();
+        let recorded = [(Facts::CLUSTER, last.unwrap_or_default())];
+        let verdicts = judge_waived(catalogue, &mut facts, &recorded, |subject| {
+            !is_of_node(subject)
+        });
         self.fold
             .report(catalogue, &facts, &verdicts, &concerns, policy, with_passes)
     }

@@ -26,6 +26,9 @@ pub struct RecordArgs {
     /// Where to write; a name that ends in .zst is compressed, - is standard output, and -.zst that compressed
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     pub output: PathBuf,
+    /// Write this recording whole, as it is: of an overlay with its base, so that it can be copied anywhere
+    #[arg(long, value_name = "RECORDING", conflicts_with_all = super::NOT_OF_A_RECORDING, conflicts_with_all = ["no_redact", "redact_key"])]
+    pub from: Option<PathBuf>,
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
@@ -60,6 +63,12 @@ pub struct ProbeArgs {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
+    if let Some(from) = &args.from {
+        let recording = Recording::open(from).map_err(|error| BadInput(error.to_string()))?;
+        let lines = to_text(&recording, None);
+        write_out(&args.output, &lines, !recording.header.redacted)?;
+        return Ok(Exit::Healthy);
+    }
     let key = key(args.no_redact, args.redact_key.as_deref())?;
     let recording = input::record(&args.ask)?;
     let lines = to_text(&recording, key);

@@ -1,21 +1,27 @@
-//! A site's own checks: every TOML file below a directory.
+//! A site's own checks, every TOML file below a directory, and its waivers.
 
 use std::path::Path;
 
 use super::bad_arguments::BadInput;
-use crate::check::{Catalogue, SiteFile};
+use crate::check::{Catalogue, SiteFile, Waivers};
 use crate::live::files;
 use crate::terminal;
 
 /// Where a site keeps its checks.
 const DIRECTORY: &str = "/etc/rdma-doctor/checks.d";
+/// Where it keeps its waivers.
+pub(super) const WAIVERS: &str = "/etc/rdma-doctor/waivers.toml";
 
-/// Adds the site's checks and those of further directories to a catalogue.
+/// Adds the site's checks, those of further directories, and the waivers of the file that is named or of the site to a catalogue.
 ///
 /// # Errors
 ///
 /// [`BadInput`] where a directory or a file cannot be read, or a check is invalid.
-pub(super) fn add(catalogue: &mut Catalogue, further: &[impl AsRef<Path>]) -> anyhow::Result<()> {
+pub(super) fn add(
+    catalogue: &mut Catalogue,
+    further: &[impl AsRef<Path>],
+    waivers: Option<&Path>,
+) -> anyhow::Result<()> {
     let site = Path::new(DIRECTORY);
     if files::list_input(site, "toml").is_ok() {
         add_directory(catalogue, site)?;
@@ -23,7 +29,7 @@ pub(super) fn add(catalogue: &mut Catalogue, further: &[impl AsRef<Path>]) -> an
     for directory in further {
         add_directory(catalogue, directory.as_ref())?;
     }
-    Ok(())
+    add_waivers(catalogue, waivers)
 }
 
 fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<()> {
@@ -43,4 +49,22 @@ fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<
     catalogue
         .add_site(found)
         .map_err(|error| BadInput(error.to_string()).into())
+}
+
+/// Sets the waivers of a catalogue that has all its checks: those of the file that is named, else the site's.
+///
+/// # Errors
+///
+/// [`BadInput`] where the named file cannot be read. What is malformed in it is a finding, so that a verdict still comes.
+fn add_waivers(catalogue: &mut Catalogue, named: Option<&Path>) -> anyhow::Result<()> {
+    let path = named.unwrap_or(Path::new(WAIVERS));
+    let name = terminal::path(path);
+    let text = match files::read_input(path) {
+        Err(error) if named.is_some() => return Err(BadInput(format!("{name}: {error}")).into()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|error| error.to_string()),
+    };
+    let text = text.as_ref().map(String::as_str).map_err(Clone::clone);
+    catalogue.waivers = Waivers::read(name, text, catalogue);
+    Ok(())
 }

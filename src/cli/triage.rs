@@ -14,7 +14,6 @@ use super::judging::{JudgeArgs, Shown};
 use super::many::{self, ClusterMemory, Gathering};
 use super::together::{TogetherArgs, starter};
 use super::{SelectArgs, input, output, record, seconds};
-use crate::check::judge;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
 use crate::fact::{self, Facts, Id, Subject, port};
@@ -106,11 +105,12 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     };
     measuring::keep(&recording, &args.who)?;
     let limits = catalogue.limits.clone();
-    let (facts, nodes) = input::facts_within(limits, std::slice::from_ref(&recording));
+    let own = std::slice::from_ref(&recording);
+    let (mut facts, nodes) = input::facts_within(limits, own);
     let (policy, verbose) = (&args.judge.policy()?, args.judge.verbose);
     let report = match others {
         None => {
-            let verdicts = judge(&catalogue, &facts);
+            let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
             report::report(&catalogue, &facts, &verdicts, &nodes, policy, verbose)
         }
         Some(others) => {

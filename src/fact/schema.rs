@@ -84,6 +84,8 @@ pub enum Subject {
     Effect,
     /// What pairs of nodes accuse of something.
     Suspect,
+    /// A waiver of the site for the node.
+    Waiver,
     /// A run of NCCL in a log.
     Run,
     /// Results of a benchmark that are in a log.
@@ -104,7 +106,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 45] = [
+    pub const ALL: [Subject; 46] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
@@ -142,6 +144,7 @@ impl Subject {
         Subject::Factor,
         Subject::Effect,
         Subject::Suspect,
+        Subject::Waiver,
         Subject::Run,
         Subject::Benchmark,
         Subject::Host,
@@ -192,6 +195,7 @@ impl Subject {
             Subject::Factor => &super::factor::SCHEMA,
             Subject::Effect => &super::effect::SCHEMA,
             Subject::Suspect => &super::suspect::SCHEMA,
+            Subject::Waiver => &super::waiver::SCHEMA,
             Subject::Run => &super::run::SCHEMA,
             Subject::Benchmark => &super::benchmark::SCHEMA,
             Subject::Host => &super::host::SCHEMA,
@@ -260,7 +264,7 @@ pub struct FactSchema {
     /// Meaning, unit and source.
     pub doc: &'static str,
     /// The probe that establishes it; `derive NAME` for one that `src/derive/NAME.rs` works out from others, `recording` for one that a recording says
-    /// of itself.
+    /// of itself, `waivers` for one of the site's waivers.
     pub probe: &'static str,
 }
 
@@ -380,7 +384,7 @@ mod tests {
                 );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
-                        probe == "recording"
+                        ["recording", "waivers"].contains(&probe)
                             || probe.strip_prefix(DERIVED).is_some_and(|name| {
                                 let file = format!("src/derive/{name}.rs");
                                 std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

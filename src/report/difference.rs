@@ -82,6 +82,26 @@ pub struct Difference {
     pub derived: bool,
 }
 
+impl Difference {
+    /// The difference in words: this side's value, then the other's behind a word as `was`.
+    pub fn sentence(&self, word: &str) -> String {
+        let name = [Some(self.subject), Some(&*self.name), self.fact];
+        let name: Vec<&str> = name
+            .into_iter()
+            .flatten()
+            .filter(|n| !n.is_empty())
+            .collect();
+        let value = |side: &FactSide| match side {
+            FactSide::Known(value) => value.to_string(),
+            FactSide::Unknown(why) => format!("unknown ({why})"),
+            FactSide::Present => "present".into(),
+            FactSide::Absent => "absent".into(),
+        };
+        let (here, there) = (value(&self.here), value(&self.there));
+        format!("{}: {here}, {word} {there}", name.join(" "))
+    }
+}
+
 /// An instance on both sides: its subject, and the names from below the node.
 type InstanceName = (Subject, String);
 

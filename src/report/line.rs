@@ -16,6 +16,7 @@ pub const SLURM: ToolFormat = ToolFormat {
     about: "For Slurm: a line that fits as the reason of a drained node",
     escapes: false,
     write: slurm,
+    each: Some(|out, reports| named(out, reports, slurm)),
     exit: Report::exit,
 };
 
@@ -25,6 +26,7 @@ pub const NAGIOS: ToolFormat = ToolFormat {
     about: "For Nagios, Icinga and Checkmk: one line with figures",
     escapes: false,
     write: nagios,
+    each: Some(|out, reports| named(out, reports, nagios)),
     exit: Report::exit,
 };
 
@@ -34,8 +36,22 @@ pub const NPD: ToolFormat = ToolFormat {
     about: "For node-problem-detector: a short line, and exit status 0, 1 or 2",
     escapes: false,
     write: npd,
+    each: Some(|out, reports| named(out, reports, npd)),
     exit: npd_exit,
 };
+
+/// Writes several, each behind its name.
+fn named(
+    out: &mut dyn Write,
+    reports: &[(String, &Report)],
+    write: fn(&mut dyn Write, &Report) -> io::Result<()>,
+) -> io::Result<()> {
+    for (name, report) in reports {
+        write!(out, "{name}: ")?;
+        write(out, report)?;
+    }
+    Ok(())
+}
 
 /// Writes the reason that Slurm keeps of a node that it drains: the checks that fail and the first sentence, on one line, without quotes.
 ///
@@ -50,9 +66,11 @@ pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
             None => report.headline.clone(),
         },
         Some(first) if report.exit() != Exit::Healthy => {
-            let others = match report.causes.len() - 1 {
-                0 => String::new(),
-                more => format!(" (+{more} more)"),
+            let others = match (report.causes.len() - 1, report.counts.waived) {
+                (0, 0) => String::new(),
+                (more, 0) => format!(" (+{more} more)"),
+                (0, waived) => format!(" ({waived} waived)"),
+                (more, waived) => format!(" (+{more} more, {waived} waived)"),
             };
             format!("{}{others}: {}", first.check, first.sentence)
         }
@@ -97,6 +115,10 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     for cause in &report.causes {
         let (severity, check) = (cause.severity, &cause.check);
         writeln!(out, "{severity} {check}: {}", plain(&cause.sentence))?;
+    }
+    for one in &report.waived {
+        let terms = format!("{} ({})", one.sentence, one.terms());
+        writeln!(out, "waived {}: {}", one.check, plain(&terms))?;
     }
     Ok(())
 }

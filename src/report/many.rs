@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     AreaLine, Consequence, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode,
-    Report, SCHEMA, StatusInputs, Writer, areas, damage, exit, withheld,
+    Report, SCHEMA, StatusInputs, WaivedFinding, Writer, areas, damage, exit, withheld,
 };
 use crate::check::{Catalogue, Check, Severity, Verdict};
 use crate::derive::comparison::Concerns;
@@ -35,6 +35,7 @@ pub struct NodePart {
     areas: Vec<AreaLine>,
     damage: Vec<String>,
     withheld: u64,
+    waived: Vec<WaivedFinding>,
 }
 
 /// One node's part; its facts can be dropped afterwards.
@@ -70,6 +71,7 @@ pub fn part(
         areas: writer.areas_of(verdicts, node.id, require),
         damage: damage(catalogue, facts, std::slice::from_ref(node)),
         withheld: withheld(facts),
+        waived: writer.waived(verdicts),
     }
 }
 
@@ -88,6 +90,7 @@ pub struct ManyNodesReport {
     areas: areas::FoldedAreas,
     damage: NodeSentences,
     withheld: u64,
+    waived: Vec<WaivedFinding>,
 }
 
 /// A check that fails on some nodes.
@@ -258,6 +261,9 @@ impl ManyNodesReport {
         self.inhabited |= !part.empty;
         self.areas.add(part.areas, &name);
         self.withheld += part.withheld;
+        for one in part.waived {
+            self.add_waived(one, &name);
+        }
         for sentence in part.damage {
             self.damage.add(&sentence, &name, at);
         }
@@ -286,6 +292,28 @@ impl ManyNodesReport {
         }
     }
 
+    fn add_waived(&mut self, mut one: WaivedFinding, name: &str) {
+        for subject in &mut one.subjects {
+            *subject = prefixed(name, subject);
+        }
+        one.nodes = vec![name.to_owned()];
+        match self.waived.iter_mut().find(|known| known.is_like(&one)) {
+            Some(known) => {
+                known.subjects.extend(one.subjects);
+                known.nodes.extend(one.nodes);
+            }
+            None => {
+                one.sentence = format!("{name}: {}", one.sentence);
+                self.waived.push(one);
+            }
+        }
+    }
+
+    /// When its nodes were recorded.
+    pub fn last_recorded(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().map(|node| node.recorded.as_str())
+    }
+
     fn count(&mut self, counts: &Counts) {
         let sum = &mut self.counts;
         sum.verdicts += counts.verdicts;
@@ -293,6 +321,7 @@ impl ManyNodesReport {
         sum.errors += counts.errors;
         sum.warnings += counts.warnings;
         sum.notes += counts.notes;
+        sum.waived += counts.waived;
         sum.unknown += counts.unknown;
         sum.does_not_apply += counts.does_not_apply;
     }
@@ -362,6 +391,7 @@ impl ManyNodesReport {
             };
             each.iter().map(unit).collect::<Vec<_>>()
         });
+        self.waived.extend(writer.waived(verdicts));
         let units = explain(catalogue, of_nodes, of_all.collect());
         let units = together(units);
         let (notes, causes): (Vec<ExplainableFinding>, Vec<ExplainableFinding>) = units
@@ -389,6 +419,8 @@ impl ManyNodesReport {
             damage,
             causes,
             notes,
+            waived: self.waived,
+            baseline: None,
             open: self.open,
             probe_failures: std::mem::take(&mut self.failures).written(&self.nodes),
             passes: self.passes,

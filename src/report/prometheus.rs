@@ -12,6 +12,7 @@ pub const FORMAT: ToolFormat = ToolFormat {
     about: "For Prometheus, by node_exporter's textfile collector",
     escapes: true,
     write,
+    each: None,
     exit: Report::exit,
 };
 
@@ -46,6 +47,7 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         ("error", counts.errors),
         ("warning", counts.warnings),
         ("note", counts.notes),
+        ("waived", counts.waived),
         ("unknown", counts.unknown),
         ("does-not-apply", counts.does_not_apply),
     ] {
@@ -89,6 +91,22 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         writeln!(
             out,
             "rdma_doctor_finding{{check=\"{check}\",severity=\"{severity}\",root=\"{root}\"}} {count}"
+        )?;
+    }
+    head(
+        out,
+        "rdma_doctor_waived",
+        "For how many subjects a check fails and is waived.",
+    )?;
+    let mut waived: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for one in &report.waived {
+        *waived.entry((&one.check, one.severity)).or_default() += one.subjects.len();
+    }
+    for ((check, severity), count) in waived {
+        let (check, severity) = (label(check), label(severity));
+        writeln!(
+            out,
+            "rdma_doctor_waived{{check=\"{check}\",severity=\"{severity}\"}} {count}"
         )?;
     }
     head(

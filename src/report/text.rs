@@ -106,6 +106,19 @@ pub fn body(
             )?;
         }
     }
+    for one in &report.waived {
+        let more = match one.subjects.get(1..) {
+            Some(others) if !others.is_empty() => format!(" (and {})", some(others)),
+            _ => String::new(),
+        };
+        writeln!(out)?;
+        let head = format!("{}{more} [{}]", one.sentence, one.check);
+        page.wrap(out, &format!("{:<9}", "waived"), 9, &head)?;
+        page.wrap(out, &format!("{:<9}", ""), 9, &one.terms())?;
+    }
+    if let Some(baseline) = &report.baseline {
+        baseline.write(out, width)?;
+    }
     for failure in &report.probe_failures {
         page.wrap(out, &format!("{}  ", "unknown".magenta()), 9, failure)?;
     }
@@ -410,8 +423,12 @@ impl Page {
             let listed = report.causes.iter().filter(|c| c.severity == severity);
             listed.count() as u64
         };
+        let waived = match c.waived {
+            0 => String::new(),
+            n => format!("{n} waived, "),
+        };
         let line = format!(
-            "{}, {}, {} · {} of {}: {} pass, {} fail, {} unknown, {} do not apply · {:.2} s",
+            "{}, {}, {} · {} of {}: {} pass, {} fail, {waived}{} unknown, {} do not apply · {:.2} s",
             plural(of("error"), "error"),
             plural(of("warning"), "warning"),
             plural(report.notes.len() as u64, "note"),

@@ -92,6 +92,7 @@ pub(crate) fn adds_up(report: &Report) {
         c.errors,
         c.warnings,
         c.notes,
+        c.waived,
         c.unknown,
         c.does_not_apply,
     ];

@@ -1,0 +1,264 @@
+//! `rdma-doctor test`: recordings with expected verdicts beside them, for a site's CI.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::{Args, ValueEnum};
+
+use super::input::{self, BadInput};
+use super::many::{self, ClusterMemory};
+use super::{SelectArgs, judging, output, require};
+use crate::check::Catalogue;
+use crate::exit::Exit;
+use crate::live::worker::Progress;
+use crate::live::{clock, files};
+use crate::nodeset;
+use crate::report::expectation::Expectation;
+use crate::report::test_run::{self, TestCase};
+use crate::report::{Policy, Report};
+use crate::source::recording::Recording;
+use crate::terminal;
+
+/// What the file of an expected verdict is called, behind the recording's name.
+const EXPECTED: &str = ".expect.toml";
+/// What recordings are called.
+const RECORDINGS: [&str; 2] = [".jsonl.zst", ".jsonl"];
+
+/// Hold recordings against expected verdicts.
+#[derive(Debug, Args)]
+pub struct TestArgs {
+    /// The directory: each recording in it is judged, each directory of recordings in it as one cluster
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub directory: PathBuf,
+    /// Write the verdicts as they are now to NAME.expect.toml beside each recording
+    #[arg(long)]
+    pub bless: bool,
+    /// The form in which differences are written
+    #[arg(long, value_enum, default_value_t = TestFormat::Text)]
+    pub format: TestFormat,
+    /// Write them to this file, which is replaced as a whole
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The areas that must have been examined, in place of what is usual: ports,gpus,…; all; or none
+    #[arg(long, value_name = "AREAS", value_delimiter = ',')]
+    pub require: Vec<String>,
+    /// Which checks are judged.
+    #[command(flatten)]
+    pub select: SelectArgs,
+}
+
+/// The form in which differences are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TestFormat {
+    /// For people.
+    Text,
+    /// JUnit's XML, as Jenkins and GitLab read it.
+    Junit,
+    /// The Test Anything Protocol.
+    Tap,
+    /// Annotations of a GitHub workflow.
+    Github,
+}
+
+/// A recording or a cluster, and the file of its expected verdict.
+#[derive(Default)]
+struct Pair {
+    recordings: Vec<PathBuf>,
+    is_cluster: bool,
+    place: PathBuf,
+    expected: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+///
+/// A directory that cannot be read or has no recording; an output that cannot be written.
+pub fn run(args: &TestArgs) -> anyhow::Result<Exit> {
+    let catalogue = input::catalogue(&args.select)?;
+    let policy = Policy {
+        require: require::require(&args.require)?,
+        ..Policy::default()
+    };
+    let pairs: Vec<(String, Pair)> = pairs(&args.directory)?.into_iter().collect();
+    let done = AtomicU64::new(0);
+    let of = pairs.len() as u64;
+    let judged = |at: usize| {
+        let (name, pair) = &pairs[at];
+        let begun = clock::now();
+        let (outcome, written) = match compared(&catalogue, &policy, name, pair, args.bless) {
+            Ok((changes, written)) => (Ok(changes), written),
+            Err(why) => (Err(why), None),
+        };
+        output::counted(
+            done.fetch_add(1, Ordering::Relaxed) + 1,
+            of,
+            "recordings judged",
+        );
+        let case = TestCase {
+            name: name.clone(),
+            path: terminal::path(&pair.place),
+            outcome,
+            seconds: begun.elapsed().as_secs_f64(),
+        };
+        (case, written)
+    };
+    let (mut cases, mut written) = (Vec::new(), Vec::new());
+    many::each(
+        pairs.len(),
+        ClusterMemory::default(),
+        judged,
+        |_, (case, file)| {
+            cases.push(case);
+            written.extend(file);
+        },
+    );
+    output::progress(Progress::Done);
+    let write = match args.format {
+        TestFormat::Text => test_run::text,
+        TestFormat::Junit => test_run::junit,
+        TestFormat::Tap => test_run::tap,
+        TestFormat::Github => test_run::github,
+    };
+    judging::put(args.output.as_deref(), false, |out| match args.bless {
+        true => blessed(out, &cases, &written),
+        false => write(out, &cases),
+    })?;
+    let is_good = |case: &TestCase| match args.bless {
+        true => case.outcome.is_ok(),
+        false => case.is_as_expected(),
+    };
+    Ok(match cases.iter().all(is_good) {
+        true => Exit::Healthy,
+        false => Exit::Warnings,
+    })
+}
+
+/// What was written, and what could not be judged.
+fn blessed(out: &mut dyn Write, cases: &[TestCase], written: &[PathBuf]) -> io::Result<()> {
+    for file in written {
+        writeln!(out, "wrote {}", terminal::path(file))?;
+    }
+    for case in cases {
+        if let Err(why) = &case.outcome {
+            writeln!(out, "{}: {why}", case.name)?;
+        }
+    }
+    Ok(())
+}
+
+/// The recordings of a directory, each with its expected verdict, by name.
+fn pairs(directory: &Path) -> anyhow::Result<BTreeMap<String, Pair>> {
+    let unreadable = |error| BadInput(format!("{}: {error}", terminal::path(directory)));
+    let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
+    for extension in ["jsonl", "zst", "toml"] {
+        let paths = files::list_input(directory, extension).map_err(unreadable)?;
+        for path in paths {
+            let Ok(inside) = path.strip_prefix(directory) else {
+                continue;
+            };
+            let parts: Vec<String> = inside
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .collect();
+            match parts.as_slice() {
+                [file] => {
+                    if let Some(name) = file.strip_suffix(EXPECTED) {
+                        pairs.entry(name.to_owned()).or_default().expected = Some(path);
+                    } else if let Some(name) = recording(file) {
+                        let pair = pairs.entry(name.to_owned()).or_default();
+                        pair.place.clone_from(&path);
+                        pair.recordings.push(path);
+                    }
+                }
+                [cluster, file] if recording(file).is_some() => {
+                    let pair = pairs.entry(cluster.clone()).or_default();
+                    pair.is_cluster = true;
+                    pair.place = directory.join(cluster);
+                    pair.recordings.push(path);
+                }
+                _ => {}
+            }
+        }
+    }
+    if pairs.values().all(|pair| pair.recordings.is_empty()) {
+        let what = "no recording (.jsonl, .jsonl.zst) is in it";
+        return Err(BadInput(format!("{}: {what}", terminal::path(directory))).into());
+    }
+    Ok(pairs)
+}
+
+/// The name of a recording by that of its file.
+fn recording(file: &str) -> Option<&str> {
+    RECORDINGS.iter().find_map(|end| file.strip_suffix(end))
+}
+
+type Compared = (Vec<String>, Option<PathBuf>);
+
+/// How a verdict differs from what is expected, and the file that was written if it is blessed.
+fn compared(
+    catalogue: &Catalogue,
+    policy: &Policy,
+    name: &str,
+    pair: &Pair,
+    bless: bool,
+) -> Result<Compared, String> {
+    let expected = pair.expected.as_deref().map(expectation).transpose();
+    let expected = match (expected, bless) {
+        (Err(_), true) => None,
+        (expected, _) => expected?,
+    };
+    if pair.recordings.is_empty() {
+        return Err("no recording of this name".into());
+    }
+    let report = judged(catalogue, policy, pair, expected.as_ref())?;
+    let changes = match &expected {
+        Some(expected) => expected.changes(&report),
+        None if bless => Vec::new(),
+        None => return Err("no expected verdict; --bless writes it".into()),
+    };
+    let now = Expectation::of(&report, expected.as_ref());
+    if !bless || expected.as_ref() == Some(&now) {
+        return Ok((changes, None));
+    }
+    let path = pair.place.with_file_name(format!("{name}{EXPECTED}"));
+    let text = now.to_text().map_err(|error| error.to_string())?;
+    files::replace_output(&path, text.as_bytes(), false)
+        .map_err(|error| format!("{}: {error}", terminal::path(&path)))?;
+    Ok((changes, Some(path)))
+}
+
+fn expectation(path: &Path) -> Result<Expectation, String> {
+    let text = files::read_input(path).map_err(|error| error.to_string());
+    text.and_then(|text| Expectation::read(&text))
+        .map_err(|why| {
+            let file = path.file_name().map(Path::new).unwrap_or(path);
+            format!("{}: {why}", terminal::path(file))
+        })
+}
+
+fn judged(
+    catalogue: &Catalogue,
+    policy: &Policy,
+    pair: &Pair,
+    expected: Option<&Expectation>,
+) -> Result<Report, String> {
+    let nodes = expected.and_then(|expected| expected.nodes.as_deref());
+    let nodes = nodes.map(nodeset::expand).transpose();
+    let nodes = nodes.map_err(|error| format!("`nodes`: {error}"))?;
+    let unreadable = |error: &dyn std::fmt::Display| format!("cannot be read: {error}");
+    match pair.recordings.as_slice() {
+        [one] if !pair.is_cluster => {
+            let budget = ClusterMemory::default().of_each();
+            let one = Recording::open_within(one, budget).map_err(|error| unreadable(&error))?;
+            Ok(many::judged(catalogue, &[one], policy, false))
+        }
+        several if !pair.is_cluster => Err(format!("{} recordings have this name", several.len())),
+        all => {
+            let limits = (nodes, ClusterMemory::default());
+            many::files(catalogue, all, limits, policy, false).map_err(|error| unreadable(&error))
+        }
+    }
+}
