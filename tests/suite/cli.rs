@@ -338,7 +338,10 @@ fn monitors_and_schedulers_get_their_line_and_their_status() {
     let metrics = std::fs::read_to_string(&prom).unwrap();
     assert!(metrics.contains("\nrdma_doctor_status 2\n"), "{metrics}");
     assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
-    assert_eq!(code(&["check", "--each", "--format", "prometheus", &bad]), 64);
+    assert_eq!(
+        code(&["check", "--each", "--format", "prometheus", &bad]),
+        64
+    );
     assert_eq!(code(&["check", "--output", "/no/such/dir/x", &bad]), 70);
 }
 
