@@ -6,7 +6,9 @@ mod bad_arguments;
 mod baseline;
 pub mod bench;
 pub mod check;
+pub mod collect_script;
 pub mod deferred;
+pub mod evidence;
 pub mod explain;
 pub mod facts;
 pub mod hosts;
@@ -75,6 +77,9 @@ pub enum Command {
     Check(Deferred<check::CheckArgs>),
     /// Record this machine, or a copied tree, for a verdict elsewhere
     Record(Deferred<record::RecordArgs>),
+    /// Print a shell script that collects what check reads, for a machine on which this program cannot run
+    #[command(name = "collect-script")]
+    CollectScript(Deferred<collect_script::CollectScriptArgs>),
     /// Explain a check: what it judges, why it matters, what to do; without an id, list all
     Explain(Deferred<explain::ExplainArgs>),
     /// Show the facts of this machine or of a recording, or the schema of all facts
@@ -205,6 +210,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::CollectScript(args) => collect_script::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Facts(args) => facts::run(&args),
         Command::NcclEnv(args) => nccl_env::run(&args),

@@ -191,8 +191,10 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
     let nodes: Vec<_> = facts.all(Subject::Node).collect();
     for node in nodes {
         let pasted = facts.known(node, crate::fact::node::PASTED) == Some(true);
+        // What people kept of a machine is judged as the machine is.
+        let is_kept = facts.known(node, crate::fact::node::TREE) == Some(true);
         for one in &ordered {
-            if !pasted || OF_PASTED.contains(&one.name) {
+            if !pasted || is_kept || OF_PASTED.contains(&one.name) {
                 (one.run)(facts, node);
             }
         }

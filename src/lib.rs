@@ -48,3 +48,4 @@ pub mod report;
 pub mod small_sort;
 pub mod source;
 pub mod terminal;
+pub mod tool_output;

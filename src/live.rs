@@ -14,6 +14,7 @@ pub mod descendants;
 pub mod element;
 pub mod environment;
 pub mod ethtool;
+pub mod evidence;
 pub mod failure;
 pub mod files;
 pub mod interrupts;

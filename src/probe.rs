@@ -29,6 +29,7 @@ pub mod netdev;
 pub mod nldev;
 pub mod nvml;
 pub mod obstacle;
+pub mod outputs;
 pub mod p2p;
 pub mod pairs;
 pub mod pci;
@@ -139,6 +140,9 @@ pub static PROBES: &[Probe] = &[
 /// and measured by itself.
 pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE, pairs::PROBE, together::PROBE];
 
+/// The readers of what people kept of a machine, after all that asks the machine itself.
+pub static OUTPUTS: &[Probe] = &[outputs::PROBE];
+
 /// States what a recording reports about its node, in `facts`. The probes are asked again, of the recording.
 ///
 /// A probe that panics while it reads the replies makes its facts unknown and names the bug; it does not end the run.
@@ -157,7 +161,12 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
         Membership::Known(origin.clone()),
     );
     facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
-    let recorded = Fact::derived(false, "a recording of the node is here");
+    let kept = recording.times_asked(outputs::PROBE.name, &outputs::question()) > 0;
+    let how = match kept {
+        true => "outputs of tools are here",
+        false => "a recording of the node is here",
+    };
+    let recorded = Fact::derived(kept, how);
     facts.set(node, crate::fact::node::PASTED, recorded);
     let whole = Fact::derived(recording.is_complete(), "its last line");
     facts.set(node, crate::fact::node::WHOLE, whole);
@@ -165,7 +174,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     facts.set(node, crate::fact::node::TREE, tree);
     facts.set(node, crate::fact::node::PSEUDONYMS, pseudonyms(recording));
     let mut ended: Vec<(&str, String)> = Vec::new();
-    for probe in PROBES.iter().chain(BENCHES) {
+    for probe in PROBES.iter().chain(BENCHES).chain(OUTPUTS) {
         let source = recording.of(probe.name);
         let ask = Ask::new(&source);
         if let Err(panic) = crate::catch_panic::catch(std::panic::AssertUnwindSafe(|| {

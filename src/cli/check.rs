@@ -13,7 +13,7 @@ use super::judging::{JudgeArgs, Shown};
 use super::many::ClusterMemory;
 use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
-use super::{AskArgs, SelectArgs, baseline, input, many, output};
+use super::{AskArgs, SelectArgs, baseline, evidence, input, many, output};
 use crate::exit::Exit;
 use crate::nodeset;
 use crate::report::{self, Policy, Report, json, text};
@@ -24,7 +24,7 @@ use crate::terminal;
 #[derive(Debug, Args)]
 #[command(mut_args(this_machines))]
 pub struct CheckArgs {
-    /// Recordings to judge in place of this machine; several are judged as one cluster
+    /// Recordings to judge in place of this machine, or texts, directories and archives with outputs of tools; several are judged as one cluster
     #[arg(value_name = "RECORDING", conflicts_with_all = super::NOT_OF_A_RECORDING, conflicts_with_all = ["hosts", "hostfile"])]
     pub recordings: Vec<PathBuf>,
     /// Judge each recording alone
@@ -81,6 +81,10 @@ fn memory(text: &str) -> Result<ClusterMemory, String> {
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let policy = &args.judge.policy()?;
     let hosts = hosts::named(&args.together.hosts)?;
+    if let Some(reports) = evidence::reports(args, policy)? {
+        show(args, &reports)?;
+        return Ok(exit_of(args, &reports));
+    }
     // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
     let role = together::role(&args.together, of_this_machine)?;
@@ -167,11 +171,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         vec![many::files(&catalogue, paths, limits, policy, verbose)?]
     };
     show(args, &reports)?;
-    // A format with an exit status of its own is for one report.
-    let exit = match reports.as_slice() {
-        [one] => args.judge.exit(one),
-        _ => worst(&reports),
-    };
+    let exit = exit_of(args, &reports);
     if let (Some(gathered), [one]) = (others, reports.as_slice()) {
         meet::tell(one, exit, gathered);
     }
@@ -261,6 +261,14 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
             let named = named.map(|(path, report)| (terminal::path(path), report));
             args.judge.write_each(&named.collect::<Vec<_>>(), shown)
         }
+    }
+}
+
+/// A format with an exit status of its own is for one report.
+fn exit_of(args: &CheckArgs, reports: &[Report]) -> Exit {
+    match reports {
+        [one] => args.judge.exit(one),
+        _ => worst(reports),
     }
 }
 

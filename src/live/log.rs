@@ -11,9 +11,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use self::directory::FoundFiles;
+pub(super) use self::directory::{FoundFiles, is_text};
 use self::input::Input;
-use self::utf16::Utf16;
+pub(super) use self::utf16::Utf16;
 use super::files::open_input;
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::source::recording::Recording;

@@ -3,8 +3,8 @@
 //! `nft` and the legacy `iptables-save` load the kernel's modules by asking, so each is run only if what it asks for is there
 //! already: then its listing changes nothing.
 
-mod iptables;
-mod nft;
+pub(super) mod iptables;
+pub(super) mod nft;
 mod render;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ const IN_TREE: &str = "\
     ib_core ib_uverbs ib_umad ib_cm rdma_cm rdma_ucm ib_ipoib mlx4_core mlx4_ib mlx5_core mlx5_ib \
     irdma bnxt_re efa hfi1 qedr mana_ib erdma rdma_rxe siw nouveau";
 /// The modules that matter, of no kernel's tree, so that no kernel has them built in.
-const OUT_OF_TREE: &str = "nvidia nvidia_peermem nv_peer_mem gdrdrv mlx_compat";
+pub(super) const OUT_OF_TREE: &str = "nvidia nvidia_peermem nv_peer_mem gdrdrv mlx_compat";
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // A kernel without CONFIG_MODULES has no such file.

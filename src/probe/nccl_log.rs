@@ -15,7 +15,7 @@ mod line;
 mod listed;
 mod nodes;
 mod outcome;
-mod pasted;
+pub(in crate::probe) mod pasted;
 mod ranks;
 mod runs;
 #[cfg(test)]

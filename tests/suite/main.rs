@@ -50,6 +50,7 @@ mod cuda;
 mod documents;
 mod engines;
 mod evidence;
+mod evidence_texts;
 mod firewall;
 mod fixtures;
 mod fuzzed;

@@ -15,9 +15,9 @@ const HEAD: usize = 4096;
 
 /// What lies in a directory and below it, each sorted by its path. No link to a directory is followed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct FoundFiles {
+pub(in crate::live) struct FoundFiles {
     /// Files to read: text, whatever its name, plain or compressed.
-    pub(super) logs: Vec<PathBuf>,
+    pub(in crate::live) logs: Vec<PathBuf>,
     /// Core dumps, programs, checkpoints: they hold whatever was in memory, and no log.
     pub(super) no_text: Vec<PathBuf>,
     /// Recordings of this program.
@@ -31,7 +31,7 @@ impl FoundFiles {
     ///
     /// A directory that cannot be listed, with its path.
     #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
-    pub(super) fn below(path: &Path) -> Result<Option<Self>, (PathBuf, io::Error)> {
+    pub(in crate::live) fn below(path: &Path) -> Result<Option<Self>, (PathBuf, io::Error)> {
         if !path.is_dir() {
             return Ok(None);
         }
@@ -74,7 +74,7 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Whether a file that begins so can be a log. NUL alone is nothing against it: a log that was cut while it was written begins with a hole.
-fn is_text(head: &[u8]) -> bool {
+pub(in crate::live) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(&GZIP) || head.starts_with(&ZSTD) || utf16::is_marked(head) {
         return true;
     }

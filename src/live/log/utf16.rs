@@ -10,7 +10,7 @@ pub(super) fn is_marked(first: &[u8]) -> bool {
 }
 
 /// State between two pieces.
-pub(super) struct Utf16 {
+pub(in crate::live) struct Utf16 {
     unit: fn([u8; 2]) -> u16,
     /// The first half of a unit.
     half: Option<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Utf16 {
 
 impl Utf16 {
     /// Where the first bytes of a text are the mark of it.
-    pub(super) fn detect(first: &[u8]) -> Option<Self> {
+    pub(in crate::live) fn detect(first: &[u8]) -> Option<Self> {
         let unit = match first.get(..2)? {
             mark if mark == LITTLE => u16::from_le_bytes,
             mark if mark == BIG => u16::from_be_bytes,
@@ -36,7 +36,7 @@ impl Utf16 {
     }
 
     /// Decodes the next piece. Invalid units become U+FFFD.
-    pub(super) fn next_utf8(&mut self, bytes: &[u8]) -> &[u8] {
+    pub(in crate::live) fn next_utf8(&mut self, bytes: &[u8]) -> &[u8] {
         self.text.clear();
         let half = self.half.take();
         let mut bytes = half.into_iter().chain(bytes.iter().copied());

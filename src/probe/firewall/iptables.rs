@@ -48,7 +48,11 @@ fn is_opaque(module: &str) -> bool {
 }
 
 /// Reads all tables of one family.
-pub(super) fn tables(text: &str, family: Family, backend: Backend) -> Result<Vec<Table>, String> {
+pub(in crate::probe) fn tables(
+    text: &str,
+    family: Family,
+    backend: Backend,
+) -> Result<Vec<Table>, String> {
     let mut tables: Vec<Table> = Vec::new();
     let mut open = false;
     for line in text.lines() {

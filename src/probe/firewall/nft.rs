@@ -17,7 +17,7 @@ use crate::fact::ruleset::{
 type Sets<'a> = HashMap<(&'a str, &'a str, &'a str), Option<&'a Vec<Value>>>;
 
 /// Reads a ruleset.
-pub(super) fn ruleset(text: &str) -> Result<Ruleset, String> {
+pub(in crate::probe) fn ruleset(text: &str) -> Result<Ruleset, String> {
     let document: Value =
         serde_json::from_str(text).map_err(|error| format!("no JSON of nft: {error}"))?;
     let objects = document

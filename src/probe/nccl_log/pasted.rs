@@ -2,9 +2,9 @@
 
 mod benchmark;
 mod devices;
-mod kernel;
-mod matrix;
-mod ports;
+pub(in crate::probe) mod kernel;
+pub(in crate::probe) mod matrix;
+pub(in crate::probe) mod ports;
 #[cfg(test)]
 mod tests;
 
@@ -18,14 +18,15 @@ use crate::nccl_log::pasted::{PasteCollector, Tool};
 
 /// A line of a block, with what it proves.
 #[derive(Clone, Copy)]
-struct PastedLine<'p> {
+pub(in crate::probe) struct PastedLine<'p> {
     file: &'p Arc<str>,
     number: u64,
-    text: &'p str,
+    pub(in crate::probe) text: &'p str,
 }
 
 impl PastedLine<'_> {
-    fn origin(&self) -> Origin {
+    /// The line itself.
+    pub(in crate::probe) fn origin(&self) -> Origin {
         Origin::Logged(Arc::new(LogLine {
             file: Arc::clone(self.file),
             line: self.number,
@@ -33,12 +34,13 @@ impl PastedLine<'_> {
         }))
     }
 
-    fn known<T>(&self, value: T) -> Fact<T> {
+    /// A value that the line says.
+    pub(in crate::probe) fn known<T>(&self, value: T) -> Fact<T> {
         Fact::Known(value, self.origin())
     }
 
     /// A value, or that the line is not understood.
-    fn read<T>(&self, value: Option<T>) -> Fact<T> {
+    pub(in crate::probe) fn read<T>(&self, value: Option<T>) -> Fact<T> {
         match value {
             Some(value) => self.known(value),
             None => Fact::Unknown(Gap {
@@ -50,12 +52,11 @@ impl PastedLine<'_> {
 }
 
 /// The lines of a block.
-fn places<'p>(
+pub(in crate::probe) fn places<'p>(
     file: &'p Arc<str>,
-    paste: &'p PasteCollector,
+    lines: &'p [(u64, String)],
 ) -> impl Iterator<Item = PastedLine<'p>> + Clone {
-    let lines = paste.lines.iter();
-    lines.map(move |(number, text)| PastedLine {
+    lines.iter().map(move |(number, text)| PastedLine {
         file,
         number: *number,
         text,

@@ -8,7 +8,7 @@ use crate::fact::{BitRate, Bytes, Fact, Facts, Gap, Id, Origin, Seconds, Subject
 use crate::nccl_log::pasted::{PasteCollector, Tool};
 
 pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts) -> Option<Id> {
-    let first = places(file, paste).next()?;
+    let first = places(file, &paste.lines).next()?;
     let tool = match paste.tool {
         Tool::NcclTests => BenchmarkTool::NcclTests,
         Tool::AllReduceBench => BenchmarkTool::AllReduceBench,
@@ -83,7 +83,7 @@ fn half<'t>(words: &[&'t str]) -> Option<(f64, &'t str)> {
 }
 
 fn nccl_tests(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, rows: &mut Rows) {
-    let mut lines = places(file, paste);
+    let mut lines = places(file, &paste.lines);
     let header = lines.next();
     // Before 2.13 the last column was the error of floating-point sums, which is not zero if all is right.
     let counts = header.is_some_and(|line| line.text.contains("#wrong"));
@@ -221,7 +221,7 @@ fn all_reduce_bench(
     );
     let column = |name: &str| first.split('|').position(|cell| cell.trim() == name);
     let (payload, busbw) = (column("payload"), column("busbw"));
-    for line in places(file, paste) {
+    for line in places(file, &paste.lines) {
         if let Some((_, rate)) = line.text.split_once("busbw:") {
             let rate = rate
                 .split_once("GBps")
@@ -262,7 +262,7 @@ fn perftest(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, 
     let mut columns: Vec<&str> = Vec::new();
     let mut failure: Option<(BenchmarkFailure, PastedLine<'_>)> = None;
     let mut last = None;
-    for line in places(file, paste) {
+    for line in places(file, &paste.lines) {
         let text = line.text.trim();
         let value = |key: &str| {
             let (before, after) = text.split_once(key)?;

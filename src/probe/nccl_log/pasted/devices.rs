@@ -26,7 +26,8 @@ pub(super) fn state(
     let last_table = before().filter(|paste| paste.tool == Tool::NcclTests);
     let last_table = last_table.filter_map(begins).max();
     let of_table = lists().filter(|list| begins(list) > last_table);
-    let jobs = of_table.flat_map(|list| places(file, list).filter(|line| is_first(line.text)));
+    let jobs =
+        of_table.flat_map(|list| places(file, &list.lines).filter(|line| is_first(line.text)));
     let jobs: Vec<_> = jobs.collect();
     if table.tool == Tool::NcclTests {
         let how = "lines of ranks 0 before the table";
@@ -45,7 +46,7 @@ pub(super) fn state(
     }
     let mut first = None;
     let (mut ranks, mut hosts, mut models) = (0, BTreeSet::new(), BTreeSet::new());
-    for line in places(file, list) {
+    for line in places(file, &list.lines) {
         if let Some((host, model)) = device(line.text) {
             first.get_or_insert(line);
             ranks += 1;

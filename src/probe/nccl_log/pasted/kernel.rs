@@ -14,8 +14,13 @@ use crate::source::wire::{Header, Line};
 use crate::source::{Answer, Question, Reply};
 
 /// States the events. Absence from these lines proves nothing, and the time of the copy is unknown.
-pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
-    let told: Vec<serde_json::Value> = places(file, paste)
+pub(in crate::probe) fn state(
+    file: &Arc<str>,
+    paste: &PasteCollector,
+    facts: &mut Facts,
+    node: Id,
+) {
+    let told: Vec<serde_json::Value> = places(file, &paste.lines)
         .filter_map(|line| {
             let (seconds, text) = kernel_line(line.text)?;
             // A line without a time since boot counts as one of boot: what is usual there is left out.
@@ -51,7 +56,7 @@ pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, 
         let text = read.known(event, kernel_event::LINE);
         let of_event =
             |line: &PastedLine<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
-        let Some(line) = places(file, paste).filter(of_event).last() else {
+        let Some(line) = places(file, &paste.lines).filter(of_event).last() else {
             continue;
         };
         let id = facts.instance(Subject::KernelEvent, node, read.name(event));

@@ -16,12 +16,17 @@ struct Cell<'p> {
     line: PastedLine<'p>,
 }
 
-pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
+pub(in crate::probe) fn state(
+    file: &Arc<str>,
+    paste: &PasteCollector,
+    facts: &mut Facts,
+    node: Id,
+) {
     let mut columns: Vec<&str> = Vec::new();
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let mut nics: Vec<(&str, &str)> = Vec::new();
     let mut asked = None;
-    for line in places(file, paste) {
+    for line in places(file, &paste.lines) {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         let Some(first) = words.first().copied() else {
             continue;
@@ -45,7 +50,7 @@ pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, 
             }));
         }
     }
-    let Some(first) = places(file, paste).next() else {
+    let Some(first) = places(file, &paste.lines).next() else {
         return;
     };
     let gpus: Vec<&str> = columns

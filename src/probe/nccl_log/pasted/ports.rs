@@ -12,12 +12,17 @@ use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject, 
 use crate::nccl_log::pasted::PasteCollector;
 
 /// States devices and ports.
-pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
+pub(in crate::probe) fn state(
+    file: &Arc<str>,
+    paste: &PasteCollector,
+    facts: &mut Facts,
+    node: Id,
+) {
     let mut device: Option<(Id, &str)> = None;
     let mut port: Option<Id> = None;
     let mut seen = HashSet::new();
     let mut first = None;
-    for line in places(file, paste) {
+    for line in places(file, &paste.lines) {
         let text = line.text.trim();
         first.get_or_insert(line);
         if let Some((name, number)) = begins(text) {
@@ -168,7 +173,7 @@ fn word(value: &str) -> &str {
 }
 
 /// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)`.
-fn port_state(value: &str) -> Option<PortState> {
+pub(in crate::probe) fn port_state(value: &str) -> Option<PortState> {
     let text = plain(value);
     Some(match text.strip_prefix("port_").unwrap_or(&text) {
         "nop" => PortState::NoChange,
@@ -182,7 +187,7 @@ fn port_state(value: &str) -> Option<PortState> {
 }
 
 /// `LinkUp`, `5: LinkUp`, `LINK_UP (5)`.
-fn phys_state(value: &str) -> Option<PhysState> {
+pub(in crate::probe) fn phys_state(value: &str) -> Option<PhysState> {
     let text = plain(value).replace(['_', ' '], "");
     Some(match text.as_str() {
         "sleep" => PhysState::Sleep,
@@ -204,10 +209,10 @@ fn plain(value: &str) -> String {
 }
 
 /// States GIDs.
-pub(super) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
+pub(in crate::probe) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
     let mut ports: Vec<(Id, Origin)> = Vec::new();
     let mut whole = false;
-    for line in places(file, paste) {
+    for line in places(file, &paste.lines) {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if line.text.trim().starts_with("n_gids_found") {
             whole = !paste.cut;
@@ -229,16 +234,8 @@ pub(super) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, n
         });
         let device = facts.instance(Subject::Device, node, name);
         let port = new_port(facts, device, name, number);
-        let id = facts.instance(Subject::Gid, port, &format!("{name}/{number} GID {index}"));
-        let kind = match address {
-            a if a.to_ipv4_mapped().is_some() => GidKind::Ipv4,
-            a if a.segments()[0] & 0xffc0 == 0xfe80 => GidKind::LinkLocal,
-            _ => GidKind::Ipv6,
-        };
-        facts.set(id, gid::INDEX, line.known(index));
+        let id = gid(facts, port, index, address, &line);
         facts.set(id, gid::TYPE, line.read(version));
-        facts.set(id, gid::KIND, line.known(kind));
-        facts.set(id, gid::ADDRESS, line.known(address.to_string().into()));
         if let Some(netdev) = rest.last().filter(|word| !matches!(**word, "v1" | "v2")) {
             facts.set(id, gid::NETDEV, line.known((*netdev).into()));
         }
@@ -252,8 +249,29 @@ pub(super) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, n
     }
 }
 
+/// Makes a row of a port's GID table.
+pub(in crate::probe) fn gid(
+    facts: &mut Facts,
+    port: Id,
+    index: u64,
+    address: Ipv6Addr,
+    line: &PastedLine<'_>,
+) -> Id {
+    let name = format!("{} gid {index}", facts.name(port));
+    let id = facts.instance(Subject::Gid, port, &name);
+    let kind = match address {
+        a if a.to_ipv4_mapped().is_some() => GidKind::Ipv4,
+        a if a.segments()[0] & 0xffc0 == 0xfe80 => GidKind::LinkLocal,
+        _ => GidKind::Ipv6,
+    };
+    facts.set(id, gid::INDEX, line.known(index));
+    facts.set(id, gid::KIND, line.known(kind));
+    facts.set(id, gid::ADDRESS, line.known(address.to_string().into()));
+    id
+}
+
 /// Says of each port whether it is down while most of its type are active.
-pub(super) fn odd(facts: &mut Facts, node: Id) {
+pub(in crate::probe) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     let states: Vec<_> = ports
         .iter()

@@ -370,7 +370,7 @@ fn gids() {
     let facts = facts(
         "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---\nmlx5_0\t1\t0\tfe80:0000:0000:0000:0200:00ff:fe00:0001\t\t\tv1\trdma0\nmlx5_0\t1\t3\t0000:0000:0000:0000:0000:ffff:c000:0201\t192.0.2.1  \tv2\trdma0\nn_gids_found=2\n",
     );
-    let id = find(&facts, Subject::Gid, "mlx5_0/1 GID 3");
+    let id = find(&facts, Subject::Gid, "mlx5_0/1 gid 3");
     assert_eq!(facts.known(id, gid::TYPE), Some(GidType::V2));
     let port = only(&facts, Subject::Port);
     assert_eq!(facts.known(port, port::GID_INDEX), Some(3));

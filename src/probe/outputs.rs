@@ -1,0 +1,175 @@
+//! The outputs of tools that people kept of a machine: they stand in a recording as the answers of commands, and are read into the facts that
+//! other probes state of the machine itself. What another probe knows stays.
+
+mod filter;
+mod interfaces;
+mod lspci;
+mod ports;
+pub mod recorded;
+mod shell;
+mod smi;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::nccl_log::pasted::{self, PastedLine};
+use super::{Ask, Probe};
+use crate::fact::{Fact, Facts, Id, Origin};
+use crate::nccl_log::pasted::{PasteCollector, Tool};
+use crate::source::{Answer, Question};
+
+/// The probe. It runs over recordings only.
+pub const PROBE: Probe =
+    Probe::new("outputs", "outputs of tools", run).within(Duration::from_secs(5));
+
+/// Which outputs there are, and where they stand.
+pub fn question() -> Question {
+    Question::call("outputs", [])
+}
+
+/// Where an output stands.
+#[derive(Debug, Serialize, Deserialize)]
+struct OutputPlace {
+    run: Vec<Arc<str>>,
+    file: Arc<str>,
+    /// The number of its first line.
+    line: u64,
+    /// The numbers of all lines, where others stand between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lines: Vec<u64>,
+    /// Whether a part may be missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
+}
+
+/// The output of a command.
+struct Output {
+    argv: Vec<Arc<str>>,
+    file: Arc<str>,
+    is_cut: bool,
+    lines: Vec<(u64, String)>,
+}
+
+impl Output {
+    fn has(&self, word: &str) -> bool {
+        self.argv.iter().any(|arg| **arg == *word)
+    }
+
+    /// The last argument that is no option.
+    fn operand(&self) -> Option<&str> {
+        let operands = self.argv.iter().skip(1).filter(|arg| !arg.starts_with('-'));
+        operands.map(|arg| &**arg).next_back()
+    }
+
+    fn lines(&self) -> impl Iterator<Item = PastedLine<'_>> {
+        pasted::places(&self.file, &self.lines)
+    }
+
+    /// The first line stands for all that the whole output says.
+    fn origin(&self) -> Origin {
+        match self.lines().next() {
+            Some(line) => line.origin(),
+            None => Origin::derived("an output without a line"),
+        }
+    }
+
+    fn known<T>(&self, value: T) -> Fact<T> {
+        Fact::Known(value, self.origin())
+    }
+
+    fn text(&self) -> String {
+        let lines: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();
+        lines.join("\n")
+    }
+
+    /// The same as the reader of logs has it.
+    fn paste(&self, tool: Tool) -> PasteCollector {
+        PasteCollector {
+            tool,
+            before: String::new(),
+            lines: self.lines.clone(),
+            cut: self.is_cut,
+        }
+    }
+}
+
+fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
+    let places = ask.value(question()).and_then(|value| {
+        let places: Result<Vec<OutputPlace>, _> = serde::Deserialize::deserialize(&*value);
+        places.map_err(|error| error.to_string())
+    });
+    let Fact::Known(places, _) = places else {
+        return;
+    };
+    let mut outputs = Vec::new();
+    for place in places {
+        let answer = ask.raw(&Question::Run(place.run.as_slice().into())).said;
+        let Ok(Answer::Text(text)) = answer else {
+            continue;
+        };
+        let numbers = place.lines.iter().copied();
+        let numbers = numbers.chain(place.line + place.lines.len() as u64..);
+        outputs.push(Output {
+            lines: numbers.zip(text.lines().map(str::to_owned)).collect(),
+            argv: place.run,
+            file: place.file,
+            is_cut: place.cut,
+        });
+    }
+    // The numbers of GPUs are known before the matrix that names them by these, the ports before what runs on them.
+    outputs.sort_by_key(
+        |output| match output.argv.first().map_or("", |tool| &**tool) {
+            "nvidia-smi" if output.has("topo") => 2,
+            "ip" | "ethtool" => 1,
+            _ => 0,
+        },
+    );
+    for output in &outputs {
+        read(output, facts, node);
+    }
+    filter::state(&outputs, facts, node);
+    pasted::ports::odd(facts, node);
+}
+
+fn read(output: &Output, facts: &mut Facts, node: Id) {
+    let file = &output.file;
+    let ports =
+        |tool, facts: &mut Facts| pasted::ports::state(file, &output.paste(tool), facts, node);
+    match output.argv.first().map_or("", |tool| &**tool) {
+        "ibstat" => ports(Tool::Ibstat, facts),
+        "ibstatus" => ports(Tool::Ibstatus, facts),
+        "ibv_devinfo" => {
+            ports(Tool::IbvDevinfo, facts);
+            ports::gids(output, facts, node);
+        }
+        "show_gids" => pasted::ports::gids(file, &output.paste(Tool::ShowGids), facts, node),
+        "ibdev2netdev" => ports::netdevs(output, facts, node),
+        "rdma" => ports::links(output, facts, node),
+        "ip" => interfaces::state(output, facts, node),
+        "ethtool" if output.has("-i") => ports::driver(output, facts, node),
+        "ethtool" => ports::speed(output, facts, node),
+        "lspci" => lspci::state(output, facts, node),
+        "dmesg" | "journalctl" => {
+            pasted::kernel::state(file, &output.paste(Tool::KernelLog), facts, node);
+        }
+        "nvidia-smi" if output.has("topo") => {
+            let tool = if output.has("-p2p") {
+                Tool::TopoP2p
+            } else {
+                Tool::TopoMatrix
+            };
+            let mut paste = output.paste(tool);
+            smi::name_by_index(facts, node, &mut paste);
+            pasted::matrix::state(file, &paste, facts, node);
+        }
+        "nvidia-smi" if output.has("-q") => smi::query(output, facts, node),
+        "nvidia-smi" => smi::table(output, facts, node),
+        "lsmod" => shell::modules(output, facts, node),
+        "ulimit" => shell::limits(output, facts, node),
+        "env" | "printenv" => shell::environment(output, facts, node),
+        "df" => shell::file_systems(output, facts, node),
+        _ => {}
+    }
+}

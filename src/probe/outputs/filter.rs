@@ -1,0 +1,47 @@
+//! The packet filter, as `nft -j list ruleset` and iptables-save(8) print it.
+
+use std::sync::Arc;
+
+use super::Output;
+use crate::fact::ruleset::{Backend, Family, Ruleset};
+use crate::fact::{Fact, Facts, Gap, Id};
+use crate::probe::firewall;
+
+/// States the rules of all these outputs. What none of them lists may hold others, so that they prove what is blocked and not that nothing is.
+pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
+    let mut ruleset = Ruleset::default();
+    let mut origin = None;
+    let mut has_nft = false;
+    for output in outputs.iter().filter(|output| !output.is_cut) {
+        let text = output.text();
+        let family = match output.argv.first().map_or("", |tool| &**tool) {
+            "nft" => {
+                if let Ok(read) = firewall::nft::ruleset(&text) {
+                    ruleset.tables.extend(read.tables);
+                    has_nft = true;
+                    origin.get_or_insert(output.origin());
+                }
+                continue;
+            }
+            "iptables-save" => Family::Ipv4,
+            "ip6tables-save" => Family::Ipv6,
+            _ => continue,
+        };
+        if let Ok(read) = firewall::iptables::tables(&text, family, Backend::IptablesLegacy) {
+            ruleset.tables.extend(read);
+            origin.get_or_insert(output.origin());
+        }
+    }
+    let Some(origin) = origin else {
+        return;
+    };
+    if facts.ruleset(node).known().is_none() {
+        let others = if has_nft {
+            "what the other tables of iptables hold"
+        } else {
+            "what nftables holds besides"
+        };
+        ruleset.open = Some(Gap::missing(others));
+        facts.set_ruleset(node, Fact::Known(Arc::new(ruleset), origin));
+    }
+}

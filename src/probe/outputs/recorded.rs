@@ -1,0 +1,392 @@
+//! From texts in which people kept outputs of tools to recordings, one of each host.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{OutputPlace, PROBE, question};
+use crate::nccl_log::pasted::Tool;
+use crate::nccl_log::{Limits, Reader};
+use crate::probe::nccl_log;
+use crate::source::recording::Recording;
+use crate::source::wire::{self, Header, Line};
+use crate::source::{Answer, Errno, Question, Refusal, Reply};
+use crate::tool_output::{self, Block};
+
+/// Nodes that one text may hold.
+const NODES: usize = 1024;
+
+/// Texts as they are gathered.
+#[derive(Default)]
+pub struct Evidence {
+    /// What stands for the host that nobody names.
+    name: String,
+    nodes: Vec<Node>,
+    logs: Vec<(String, crate::nccl_log::Digest)>,
+    unread: Vec<String>,
+}
+
+/// What is there of one host.
+struct Node {
+    host: Option<String>,
+    places: Vec<OutputPlace>,
+    replies: BTreeMap<Question, Vec<Reply>>,
+}
+
+impl Evidence {
+    /// Nothing yet, of a machine that is called so unless its texts name it.
+    pub fn of(name: &str) -> Self {
+        Evidence {
+            name: name.to_owned(),
+            ..Evidence::default()
+        }
+    }
+
+    /// Outputs that are known and not read, each with its place.
+    pub fn unread(&self) -> &[String] {
+        &self.unread
+    }
+
+    /// Whether nothing was found that can be read.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty() && self.logs.is_empty()
+    }
+
+    /// Adds a text as somebody posted it, or as a tool wrote it to a file.
+    pub fn add_text(&mut self, file: &str, text: &str) {
+        let blocks = tool_output::blocks(text);
+        let mut has_log = false;
+        for block in blocks {
+            if !tool_output::is_read(&block.argv) {
+                let line = block.lines.first().map_or(0, |(number, _)| *number);
+                self.unread.push(format!("{file}:{line}: {}", block.tool()));
+                continue;
+            }
+            match block.tool() {
+                "log" => has_log = true,
+                tool if tool.ends_with("_perf") || tool.starts_with("ib_") => has_log = true,
+                _ => self.add_block(file, block),
+            }
+        }
+        if has_log {
+            let mut reader = Reader::new(Limits::default());
+            reader.feed(text.as_bytes());
+            let mut digest = reader.finish(None);
+            // All else that tools printed is read here.
+            let is_benchmark = |tool| {
+                matches!(
+                    tool,
+                    Tool::NcclTests | Tool::NcclTestsRanks | Tool::AllReduceBench | Tool::Perftest
+                )
+            };
+            digest.pasted.retain(|paste| is_benchmark(paste.tool));
+            self.logs.push((file.to_owned(), digest));
+        }
+    }
+
+    /// Adds a file of a bundle: a copy of a file of the machine, what a command printed that its name says, or any text.
+    pub fn add_member(&mut self, path: &str, text: &str) {
+        let parts: Vec<&str> = path.split('/').collect();
+        let place = |name: &str| parts.iter().position(|part| *part == name);
+        let last = parts.last().copied().unwrap_or("");
+        // sosreport has a folder of each plugin there, Mellanox' snapshot none.
+        let of_command = place("sos_commands").or(place("commands_txt_output"));
+        if of_command.is_some() {
+            let argv: Vec<String> = last
+                .trim_end_matches(".txt")
+                .split('_')
+                .map(str::to_owned)
+                .collect();
+            // Names of tools may have an underline of their own.
+            let argv = match argv.as_slice() {
+                [first, second, rest @ ..] if ["ibv", "show", "mlnx"].contains(&&**first) => {
+                    [&[format!("{first}_{second}")], rest].concat()
+                }
+                _ => argv,
+            };
+            match tool_output::is_read(&argv) {
+                true => self.add_output(path, argv, text),
+                false => self.add_text(path, text),
+            }
+        } else if let Some(at) = ["proc", "sys", "etc"]
+            .iter()
+            .filter_map(|name| place(name))
+            .min()
+            .filter(|at| *at <= 1)
+        {
+            let below = parts.get(at..).unwrap_or_default().join("/");
+            self.node(None).answer(
+                Question::read(format!("/{below}")),
+                Ok(Answer::Text(text.into())),
+            );
+        } else {
+            self.add_text(path, text);
+        }
+    }
+
+    fn add_output(&mut self, file: &str, argv: Vec<String>, text: &str) {
+        let lines = (1..).zip(text.lines().map(str::to_owned)).collect();
+        let block = Block {
+            host: None,
+            argv,
+            is_cut: false,
+            lines,
+        };
+        self.add_block(file, block);
+    }
+
+    fn add_block(&mut self, file: &str, block: Block) {
+        let run: Vec<Arc<str>> = block.argv.iter().map(|word| word.as_str().into()).collect();
+        let asked = Question::Run(run.as_slice().into());
+        let node = match &block.host {
+            Some(host) => self.node(Some(host)),
+            None => self.unnamed(&asked),
+        };
+        for (question, said) in of_files(&block) {
+            node.answer(question, said);
+        }
+        let first = block.lines.first().map_or(1, |(number, _)| *number);
+        let is_run = (first..)
+            .zip(&block.lines)
+            .all(|(at, (number, _))| at == *number);
+        let lines = block.lines.iter().map(|(number, _)| *number);
+        node.places.push(OutputPlace {
+            run,
+            file: file.into(),
+            line: first,
+            lines: if is_run { Vec::new() } else { lines.collect() },
+            cut: block.is_cut,
+        });
+        let text = block
+            .lines
+            .iter()
+            .fold(String::new(), |all, (_, line)| all + line + "\n");
+        node.answer(asked, Ok(Answer::Text(text.into())));
+    }
+
+    fn node(&mut self, host: Option<&str>) -> &mut Node {
+        let known = self
+            .nodes
+            .iter()
+            .position(|node| node.host.as_deref() == host);
+        let at = match known {
+            Some(at) => at,
+            None if self.nodes.len() >= NODES => NODES - 1,
+            None => {
+                self.nodes.push(Node::of(host));
+                self.nodes.len() - 1
+            }
+        };
+        &mut self.nodes[at]
+    }
+
+    /// The last host without a name that has not said this yet: a tool that speaks a second time, speaks of another machine.
+    fn unnamed(&mut self, asked: &Question) -> &mut Node {
+        let fits = |node: &Node| node.host.is_none() && !node.replies.contains_key(asked);
+        let at = self
+            .nodes
+            .iter()
+            .rposition(|node| node.host.is_none())
+            .filter(|at| fits(&self.nodes[*at]));
+        let at = match at {
+            Some(at) => at,
+            None if self.nodes.len() >= NODES => NODES - 1,
+            None => {
+                self.nodes.push(Node::of(None));
+                self.nodes.len() - 1
+            }
+        };
+        &mut self.nodes[at]
+    }
+
+    /// The recordings: one of each host, and one of the logs among the texts.
+    pub fn finish(mut self) -> Vec<Recording> {
+        // Where one host is named, what nobody names is of it.
+        if self.nodes.iter().filter(|node| node.host.is_some()).count() == 1 {
+            let is_named = |node: &Node| node.host.is_some();
+            let (mut named, others): (Vec<Node>, Vec<Node>) =
+                self.nodes.into_iter().partition(is_named);
+            if let Some(node) = named.first_mut() {
+                others.into_iter().for_each(|other| node.take(other));
+            }
+            self.nodes = named;
+        }
+        let mut unnamed = 0;
+        let mut recordings = Vec::new();
+        for node in self.nodes {
+            let name = match node.host.clone() {
+                Some(host) => host,
+                None => {
+                    unnamed += 1;
+                    match unnamed {
+                        1 => self.name.clone(),
+                        n => format!("{} ({n})", self.name),
+                    }
+                }
+            };
+            recordings.push(node.recording(name));
+        }
+        if !self.logs.is_empty() {
+            recordings.push(log(&self.logs));
+        }
+        recordings
+    }
+}
+
+impl Node {
+    fn of(host: Option<&str>) -> Self {
+        Node {
+            host: host.map(str::to_owned),
+            places: Vec::new(),
+            replies: BTreeMap::new(),
+        }
+    }
+
+    fn answer(&mut self, question: Question, said: Result<Answer, Refusal>) {
+        self.replies
+            .entry(question)
+            .or_default()
+            .push(Reply { at: 0, said });
+    }
+
+    fn take(&mut self, other: Node) {
+        self.places.extend(other.places);
+        for (question, replies) in other.replies {
+            self.replies.entry(question).or_default().extend(replies);
+        }
+    }
+
+    fn recording(self, name: String) -> Recording {
+        let mut recording = Recording::new(Header {
+            version: wire::VERSION.into(),
+            node: name,
+            doctor: env!("CARGO_PKG_VERSION").into(),
+            tree: true,
+            ..Header::default()
+        });
+        recording.add(Line::of(PROBE.name, question(), &self.places, 0));
+        for (question, replies) in self.replies {
+            for (repeat, reply) in (0..).zip(replies) {
+                recording.add(Line::Reply {
+                    probe: PROBE.name.into(),
+                    question: question.clone(),
+                    repeat,
+                    reply,
+                });
+            }
+        }
+        recording.end();
+        recording
+    }
+}
+
+/// The recording of logs that stood among other outputs.
+fn log(logs: &[(String, crate::nccl_log::Digest)]) -> Recording {
+    let mut recording = Recording::new(Header {
+        version: wire::VERSION.into(),
+        doctor: env!("CARGO_PKG_VERSION").into(),
+        log: true,
+        ..Header::default()
+    });
+    let names: Vec<&String> = logs.iter().map(|(name, _)| name).collect();
+    let said = serde_json::json!({ "files": names });
+    recording.add(Line::of(nccl_log::NAME, nccl_log::files(), &said, 0));
+    for (name, digest) in logs {
+        recording.add(Line::of(nccl_log::NAME, nccl_log::file(name), digest, 0));
+    }
+    recording.end();
+    recording
+}
+
+/// The questions about files that an output answers byte for byte.
+fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
+    let operands: Vec<&str> = block.argv.iter().skip(1).map(String::as_str).collect();
+    let text = || {
+        block
+            .lines
+            .iter()
+            .fold(String::new(), |all, (_, line)| all + line + "\n")
+    };
+    let first = block.lines.first().map_or("", |(_, line)| line.as_str());
+    let answered = |text: String| Ok(Answer::Text(text.into()));
+    match (block.tool(), operands.as_slice()) {
+        _ if block.is_cut && block.tool() != "sysctl" => Vec::new(),
+        ("sysctl", _) => block
+            .lines
+            .iter()
+            .filter_map(|(_, line)| parameter(line))
+            .collect(),
+        ("uname", ["-r"]) if !first.contains(' ') => {
+            vec![(Question::read(RELEASE), answered(format!("{first}\n")))]
+        }
+        ("uname", ["-a"]) => {
+            let release = first
+                .split_whitespace()
+                .nth(2)
+                .map(|release| format!("{release}\n"));
+            release
+                .map(|release| (Question::read(RELEASE), answered(release)))
+                .into_iter()
+                .collect()
+        }
+        ("cat", [path]) if path.starts_with('/') => {
+            let said = refusal(first, "cat").map_or_else(|| answered(text()), Err);
+            vec![(Question::read(*path), said)]
+        }
+        ("ls", [.., path])
+            if path.starts_with('/') && operands.iter().all(|o| *o == *path || *o == "-1") =>
+        {
+            let mut names: Vec<Arc<str>> = block
+                .lines
+                .iter()
+                .flat_map(|(_, l)| l.split_whitespace())
+                .map(Arc::from)
+                .collect();
+            names.sort();
+            let said = refusal(first, "ls").map_or_else(|| Ok(Answer::Names(names.into())), Err);
+            vec![(Question::list(*path), said)]
+        }
+        ("readlink", [path]) if path.starts_with('/') => {
+            vec![(Question::link(*path), answered(first.to_owned()))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+const RELEASE: &str = "/proc/sys/kernel/osrelease";
+
+/// `cat: /x: No such file or directory`
+fn refusal(line: &str, tool: &str) -> Option<Refusal> {
+    let rest = line.strip_prefix(tool)?.strip_prefix(": ")?;
+    let (_, words) = rest.rsplit_once(": ")?;
+    Some(Refusal::Errno(match words {
+        "No such file or directory" => Errno::ENOENT,
+        "Permission denied" => Errno::EACCES,
+        "Operation not permitted" => Errno::EPERM,
+        "Invalid argument" => Errno::EINVAL,
+        "Operation not supported" => Errno::EOPNOTSUPP,
+        "Input/output error" => Errno::EIO,
+        "No such device" => Errno::ENODEV,
+        _ => return None,
+    }))
+}
+
+/// `vm.max_map_count = 65530`; in the name of an interface a dot is written as a slash.
+fn parameter(line: &str) -> Option<(Question, Result<Answer, Refusal>)> {
+    let (name, value) = line.split_once(" = ").or_else(|| line.split_once(" ="))?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':');
+    if name.is_empty() || !name.contains('.') || !name.chars().all(fits) {
+        return None;
+    }
+    let swapped: String = name
+        .chars()
+        .map(|c| match c {
+            '.' => '/',
+            '/' => '.',
+            c => c,
+        })
+        .collect();
+    Some((
+        Question::read(format!("/proc/sys/{swapped}")),
+        Ok(Answer::Text(format!("{value}\n").into())),
+    ))
+}

@@ -1,0 +1,161 @@
+//! Limits, modules, file systems and variables of a shell, as `ulimit -a`, `lsmod`, `df` and `env` print them.
+
+use serde_json::{Map, Value};
+
+use super::Output;
+use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
+use crate::probe::{Ask, module as modules_of, nccl};
+use crate::source::Question;
+use crate::source::recording::Recording;
+use crate::source::wire::{Header, Line};
+
+/// `max locked memory  (kbytes, -l) 64`, and `unlimited` of `ulimit -l` alone.
+pub(super) fn limits(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let Some(value) = line.text.split_whitespace().next_back() else {
+            continue;
+        };
+        let number = match value {
+            "unlimited" => Some(u64::MAX),
+            value => value.parse::<u64>().ok(),
+        };
+        let is = |option: &str, words: &str| {
+            line.text.contains(words) || output.argv.get(1).is_some_and(|arg| **arg == *option)
+        };
+        if is("-l", "max locked memory") {
+            let bytes = number.map(|kib| Bytes(kib.saturating_mul(1024)));
+            facts.set(node, of_node::MEMLOCK, line.read(bytes));
+        } else if is("-n", "open files") {
+            facts.set(node, of_node::NOFILE, line.read(number));
+        }
+    }
+}
+
+/// The names that lsmod lists are loaded; of those that no kernel has built in the others are not.
+pub(super) fn modules(output: &Output, facts: &mut Facts, node: Id) {
+    let mut loaded = Vec::new();
+    for line in output.lines() {
+        let mut words = line.text.split_whitespace();
+        let (Some(name), Some(size)) = (words.next(), words.next()) else {
+            continue;
+        };
+        if size.parse::<u64>().is_err() {
+            continue;
+        }
+        loaded.push(name.to_owned());
+        if let Some(id) = facts.find(Subject::Module, node, name) {
+            facts.set(id, module::PRESENT, line.known(true));
+            facts.set(id, module::BUILTIN, line.known(false));
+        }
+    }
+    let is_whole = !output.is_cut
+        && output
+            .lines()
+            .next()
+            .is_some_and(|line| line.text.contains("Used by"));
+    for name in modules_of::OUT_OF_TREE
+        .split(' ')
+        .filter(|_| is_whole && !loaded.is_empty())
+    {
+        let id = facts.instance(Subject::Module, node, name);
+        if !loaded.iter().any(|one| one == name) {
+            facts.set(id, module::PRESENT, output.known(false));
+            facts.set(id, module::BUILTIN, output.known(false));
+        }
+    }
+}
+
+/// `tmpfs  64M  0  64M  0% /dev/shm`
+pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
+    let mut unit = 1024;
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if line.text.contains("1M-blocks") {
+            unit = 1 << 20;
+        }
+        let [name, size, _, free, _, "/dev/shm"] = words.as_slice() else {
+            continue;
+        };
+        let bytes = |text: &str| {
+            let at = text
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(text.len());
+            let (number, suffix) = text.split_at(at);
+            let scale = match suffix {
+                "" => unit,
+                "K" => 1 << 10,
+                "M" => 1 << 20,
+                "G" => 1 << 30,
+                "T" => 1u64 << 40,
+                _ => return None,
+            };
+            let number: f64 = number.parse().ok()?;
+            (0.0..1e15)
+                .contains(&number)
+                .then(|| Bytes((number * scale as f64) as u64))
+        };
+        facts.set(node, of_node::SHM_SIZE, line.read(bytes(size)));
+        // `-h` rounds: what is left is known where it is much.
+        if bytes(free).is_some_and(|free| free.0 > 0) {
+            facts.set(node, of_node::SHM_FREE, line.read(bytes(free)));
+        }
+        if *name == "tmpfs" {
+            // Whether it is writable, df does not say.
+            continue;
+        }
+        facts.set(
+            node,
+            of_node::SHM,
+            line.known(of_node::SharedMemory::NotTmpfs),
+        );
+    }
+}
+
+/// The variables of NCCL, read by the probe that reads them of a process.
+pub(super) fn environment(output: &Output, facts: &mut Facts, node: Id) {
+    let mut all = Map::new();
+    for line in output.lines() {
+        let text = line
+            .text
+            .trim()
+            .trim_start_matches("export ")
+            .trim_start_matches("declare -x ");
+        if let Some((name, value)) = text.split_once('=')
+            && name.starts_with("NCCL_")
+        {
+            all.insert(
+                name.to_owned(),
+                Value::from(value.trim_matches(['"', '\''])),
+            );
+        }
+    }
+    if all.is_empty() {
+        return;
+    }
+    let mut recording = Recording::new(Header::default());
+    recording.add(Line::of(
+        nccl::PROBE.name,
+        Question::env(&["NCCL_"]),
+        &Value::Object(all),
+        0,
+    ));
+    let source = recording.of(nccl::PROBE.name);
+    let mut read = Facts::new();
+    let machine = read.new_node("");
+    (nccl::PROBE.run)(&Ask::new(&source), &mut read, machine);
+    for variable in read.below(machine, Subject::Variable) {
+        let name = read.name(variable);
+        let assigned = |line: &crate::probe::nccl_log::pasted::PastedLine<'_>| {
+            line.text.contains(&format!("{name}="))
+        };
+        let Some(line) = output.lines().find(assigned) else {
+            continue;
+        };
+        let id = facts.instance(Subject::Variable, node, name);
+        for index in 0..Subject::Variable.schema().facts.len() {
+            if let Some(fact) = read.look(variable, index) {
+                facts.set_at(id, index, fact.clone().flat_map(|value| line.known(value)));
+            }
+        }
+    }
+}

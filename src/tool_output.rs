@@ -1,0 +1,290 @@
+//! From a text that people posted to the outputs of tools in it: which tool, on which host, and its lines as they stand.
+//!
+//! A block begins with a command behind a prompt or as a heading, or with a line that only one tool writes. It ends where the next begins, at the
+//! fence of Markdown, or at a heading. What is in no block is prose, and nobody reads it.
+
+mod command;
+mod host;
+mod marks;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+pub use marks::is_read;
+
+/// The output of one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// The host on which it ran, by the prompt, a heading, or what is before each line.
+    pub host: Option<String>,
+    /// The command with its arguments. Without the line of the command: the one that writes such lines.
+    pub argv: Vec<String>,
+    /// Whether a part may be missing: it went through a pipe, or somebody cut it.
+    pub is_cut: bool,
+    /// The lines with their numbers in the text, without colours.
+    pub lines: Vec<(u64, String)>,
+}
+
+impl Block {
+    /// The name of the tool.
+    pub fn tool(&self) -> &str {
+        self.argv.first().map_or("", String::as_str)
+    }
+}
+
+/// Blocks that are kept of one text.
+const BLOCKS: usize = 4096;
+/// Hosts whose names are told apart before their lines.
+const HOSTS: usize = 4096;
+
+/// A line without what others put before it.
+struct Line<'t> {
+    number: u64,
+    text: Cow<'t, str>,
+}
+
+/// The blocks of a text, in the order of their hosts' first lines before which a name stands, and of the text for all others.
+pub fn blocks(text: &str) -> Vec<Block> {
+    let lines: Vec<Line<'_>> = (1..).zip(text.lines()).map(line).collect();
+    // `n01: ` before each line is of pdsh(1), clush(1) or the like where such a line is a tool's.
+    let tagged = |line: &Line<'_>| {
+        let (name, rest) = tag(&line.text)?;
+        marks::tool_of(rest).map(|_| name.to_owned())
+    };
+    let tags: BTreeSet<String> = lines.iter().filter_map(tagged).take(HOSTS).collect();
+    let mut all = Splitter::default();
+    let mut of_hosts: Vec<(String, Splitter)> = Vec::new();
+    for (at, one) in lines.iter().enumerate() {
+        let tag = tag(&one.text).filter(|(name, _)| tags.contains(*name));
+        let Some((name, rest)) = tag else {
+            let other = |at: Option<usize>| {
+                let line = at.and_then(|at| lines.get(at));
+                line.map_or("", |line| &*line.text)
+            };
+            let around = [other(at.checked_sub(1)), other(at.checked_add(1))];
+            all.line(one.number, &one.text, around);
+            continue;
+        };
+        let known = of_hosts.iter().position(|(of, _)| of == name);
+        let place = known.unwrap_or_else(|| {
+            let splitter = Splitter {
+                host: Some(name.to_owned()),
+                ..Splitter::default()
+            };
+            of_hosts.push((name.to_owned(), splitter));
+            of_hosts.len() - 1
+        });
+        if let Some((_, splitter)) = of_hosts.get_mut(place) {
+            splitter.line(one.number, rest, ["", ""]);
+        }
+    }
+    let mut blocks = all.finish();
+    for (_, splitter) in of_hosts {
+        blocks.extend(splitter.finish());
+    }
+    blocks
+}
+
+/// A line without colours and without the marks of a quotation.
+fn line((number, text): (u64, &str)) -> Line<'_> {
+    let mut text = match text.contains('\u{1b}') {
+        true => Cow::Owned(without_escapes(text)),
+        false => Cow::Borrowed(text),
+    };
+    if text.ends_with('\r') {
+        text = text.trim_end_matches('\r').to_owned().into();
+    }
+    if let Some(quoted) = text.strip_prefix("> ") {
+        text = quoted.trim_start_matches("> ").to_owned().into();
+    }
+    Line { number, text }
+}
+
+/// The text without the escape sequences of a terminal (ECMA-48: CSI to its final byte, OSC to its end).
+fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(one) = chars.next() {
+        if one != '\u{1b}' {
+            plain.push(one);
+            continue;
+        }
+        match chars.next() {
+            Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+            Some(']') => while chars.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// The name before a line, `n01: text`, and the line.
+fn tag(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once(':')?;
+    let rest = match rest.is_empty() {
+        true => rest,
+        false => rest.strip_prefix(' ')?,
+    };
+    host::is_name(name).then_some((name, rest))
+}
+
+/// Finds the blocks of lines that are fed one after the other.
+#[derive(Default)]
+struct Splitter {
+    host: Option<String>,
+    open: Option<Block>,
+    done: Vec<Block>,
+}
+
+impl Splitter {
+    fn line(&mut self, number: u64, text: &str, around: [&str; 2]) {
+        let trimmed = text.trim();
+        if trimmed.starts_with("```") || trimmed.starts_with("~~~") || trimmed.contains("PuTTY log")
+        {
+            self.close();
+            return;
+        }
+        if let Some(prompt) = command::prompt(text) {
+            self.close();
+            if prompt.host.is_some() {
+                self.host = prompt.host;
+            }
+            self.begin(prompt.command);
+            return;
+        }
+        if let Some(argv) = marks::tool_of(text) {
+            let goes_on = self.open.as_ref().is_some_and(|open| {
+                open.tool() == argv[0] && argv.get(1).is_none_or(|arg| open.argv.contains(&(*arg).to_owned()))
+                    // Of a command that the text shows, the mark is one of its lines.
+                    || open.lines.iter().all(|(_, line)| line.trim().is_empty()) && marks::may_write(&open.argv, argv)
+            });
+            if !goes_on {
+                self.close();
+                let argv = argv.iter().map(|&word| word.to_owned()).collect();
+                self.push(argv, false);
+            }
+            if let Some(host) = host::of_syslog(text)
+                && self.host.as_deref() != Some(host)
+            {
+                let argv = self.open.as_ref().map(|open| open.argv.clone());
+                self.close();
+                self.host = Some(host.to_owned());
+                self.push(argv.unwrap_or_default(), false);
+            }
+        } else if let Some(name) = host::heading(text, around) {
+            self.close();
+            self.host = Some(name.to_owned());
+            return;
+        } else if let Some(command) = command::heading(text) {
+            self.close();
+            self.begin(Some(command));
+            return;
+        }
+        if let Some(open) = &mut self.open {
+            open.is_cut |= is_snip(trimmed);
+            open.lines.push((number, text.to_owned()));
+        }
+    }
+
+    /// A command whose output follows; `None` is one that is no tool.
+    fn begin(&mut self, command: Option<command::Command>) {
+        if let Some(command) = command {
+            self.push(command.argv, command.is_piped);
+        }
+    }
+
+    fn push(&mut self, argv: Vec<String>, is_cut: bool) {
+        self.open = Some(Block {
+            host: self.host.clone(),
+            argv,
+            is_cut,
+            lines: Vec::new(),
+        });
+    }
+
+    fn close(&mut self) {
+        let Some(mut block) = self.open.take() else {
+            return;
+        };
+        let is_empty = |(_, line): &(u64, String)| line.trim().is_empty();
+        while block.lines.last().is_some_and(is_empty) {
+            block.lines.pop();
+        }
+        // What has no line may have printed none, or its text was left out.
+        if !block.lines.is_empty() && self.done.len() < BLOCKS {
+            self.done.push(block);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Block> {
+        self.close();
+        self.done
+    }
+}
+
+/// Whether a line says that something was left out here.
+fn is_snip(text: &str) -> bool {
+    let word = text.trim_matches(|c: char| !c.is_alphanumeric());
+    let dots = !text.is_empty() && text.chars().all(|c| matches!(c, '.' | '…' | '[' | ']'));
+    dots && text.len() >= 3
+        || text.len() < 24 && ["snip", "truncated", "skipped"].contains(&&*word.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<String> {
+        let show = |block: Block| {
+            let host = block.host.unwrap_or_else(|| "-".to_owned());
+            let first = block.lines.first().map_or(0, |(number, _)| *number);
+            let cut = if block.is_cut { " cut" } else { "" };
+            format!("{host} {}:{first}{cut}", block.argv.join(" "))
+        };
+        blocks(text).into_iter().map(show).collect()
+    }
+
+    #[test]
+    fn prompts_of_many_shells() {
+        for (prompt, host) in [
+            ("$ ", "-"),
+            ("[ops@n1 ~]$ ", "n1"),
+            ("[root@n1.site.org /]# ", "n1.site.org"),
+            ("root@n1:~# ", "n1"),
+            ("(base) ops@n1:/data/x$ ", "n1"),
+            ("n1:~ # ", "n1"),
+            ("n1$ ", "n1"),
+            ("root@n1:~# sudo LC_ALL=C ", "n1"),
+        ] {
+            let text = format!("{prompt}/usr/sbin/ibstat -v\nanything\n");
+            assert_eq!(said(&text), [format!("{host} ibstat -v:2")], "{prompt}");
+        }
+    }
+
+    #[test]
+    fn prose_is_no_block_and_other_commands_end_one() {
+        assert!(said("# My cluster\nI ran ibstat. It cost $ 5.\n").is_empty());
+        assert_eq!(
+            said("$ ibstat\na\n$ vi x\nb\n```\nCA 'x'\n"),
+            ["- ibstat:2", "- ibstat:6"]
+        );
+        assert_eq!(said("$ ibstat | head\nCA 'x'\n[...]\n"), ["- ibstat:2 cut"]);
+    }
+
+    #[test]
+    fn headings_name_commands_and_hosts() {
+        assert_eq!(
+            said("=== n7 ===\n**ibstat**\nCA 'x'\n### ulimit -a\nopen files (-n) 1024\n"),
+            ["n7 ibstat:3", "n7 ulimit -a:5"]
+        );
+        assert_eq!(said("> > CA 'mlx5_0'\r\n> >  Port 1:\r\n"), ["- ibstat:1"]);
+    }
+
+    #[test]
+    fn escapes_end() {
+        assert_eq!(
+            without_escapes("a\u{1b}[1;31mb\u{1b}]0;t\u{7}c\u{1b}"),
+            "abc"
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The line of a command above its output: behind a prompt, or as a heading.
+
+use super::marks;
+
+/// A command that was run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) argv: Vec<String>,
+    /// Its output went through others, so that a part of it may be missing.
+    pub(super) is_piped: bool,
+}
+
+/// A line with a prompt.
+pub(super) struct Prompt {
+    pub(super) host: Option<String>,
+    /// `None` for a command that is no tool.
+    pub(super) command: Option<Command>,
+}
+
+/// Reads `[user@host dir]$ command`, `user@host:dir$ command`, `host# command` and `$ command`.
+pub(super) fn prompt(text: &str) -> Option<Prompt> {
+    let (head, rest) = split(text)?;
+    let head = head.trim();
+    // An environment of Python stands in front.
+    let head = match head.strip_prefix('(').and_then(|h| h.split_once(')')) {
+        Some((_, head)) => head.trim(),
+        None => head,
+    };
+    let parsed = Command::parse(rest);
+    let (host, sure) = if head.is_empty() {
+        // A heading of Markdown begins with `# `, and prose may hold `$ 5`.
+        let is_shell = text.trim_start().starts_with("$ ");
+        (
+            None,
+            is_shell && text.trim_start().len() > 2 && !starts_with_digit(rest),
+        )
+    } else if let Some(inside) = head.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        let host = inside.split_once('@')?.1.split([' ', ':']).next()?;
+        (Some(host), true)
+    } else {
+        let (place, path) = head.split_once(':').unwrap_or((head, ""));
+        let host = place.split_once('@').map_or(place, |(_, host)| host);
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'@');
+        if !place.bytes().all(plain) || path.contains(' ') || head.len() > 120 {
+            return None;
+        }
+        (
+            Some(host),
+            place.contains('@') || path.starts_with(['~', '/']),
+        )
+    };
+    if !sure && parsed.is_none() {
+        return None;
+    }
+    // A name that is neither of a host nor before a tool's command is a sentence's.
+    let host = host.filter(|h| !h.is_empty() && *h != "localhost");
+    Some(Prompt {
+        host: host.map(str::to_owned),
+        command: parsed,
+    })
+}
+
+fn starts_with_digit(text: &str) -> bool {
+    text.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The text before and after the first `$` or `#` that ends a prompt.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let ends = |(at, c): (usize, char)| {
+        let rest = text.get(at + 1..)?;
+        (matches!(c, '$' | '#' | '%') && (rest.is_empty() || rest.starts_with(' ')))
+            .then_some((at, rest))
+    };
+    let (at, rest) = text.char_indices().take(160).find_map(ends)?;
+    Some((text.get(..at)?, rest.trim()))
+}
+
+/// Reads a heading that names a command: `### ibstat`, `**ulimit -a**`, `Output of nvidia-smi topo -m:`, `==> lsmod <==`, or the command alone.
+pub(super) fn heading(text: &str) -> Option<Command> {
+    if text.starts_with([' ', '\t']) || text.len() > 120 {
+        return None;
+    }
+    let bare = text
+        .trim_matches(|c: char| matches!(c, '=' | '#' | '*' | '-' | ' ' | '<' | '>' | '`' | ':'));
+    let lower = bare.to_lowercase();
+    let of = ["output of ", "output from ", "result of ", "running "];
+    let named = of.iter().find_map(|of| {
+        lower
+            .starts_with(of)
+            .then(|| bare.get(of.len()..))
+            .flatten()
+    });
+    let command = named.unwrap_or(bare).trim_matches(['`', '"', '\'']);
+    let command = Command::parse(command)?;
+    // A sentence may begin with the name of a tool.
+    let mut rest = command.argv.iter().skip(1);
+    let is_argument = |word: &String| word.starts_with(['-', '/']) || marks::is_argument(word);
+    (rest.all(is_argument) && command.argv.len() <= 6).then_some(command)
+}
+
+impl Command {
+    /// Reads a command of a tool that is known: without `sudo`, variables, a path, and what follows a pipe.
+    fn parse(text: &str) -> Option<Command> {
+        let end = text.find(['|', ';', '&', '>', '<']);
+        let is_piped = end.is_some_and(|at| {
+            text.get(at..)
+                .is_some_and(|rest| rest.starts_with('|') && !rest.starts_with("||"))
+        });
+        let text = text.get(..end.unwrap_or(text.len()))?;
+        // `2>&1` leaves its number behind.
+        let mut words: Vec<&str> = text.split_whitespace().collect();
+        if end.is_some() && words.last() == Some(&"2") {
+            words.pop();
+        }
+        let leads = |word: &&str| {
+            let is_variable = word.split_once('=').is_some_and(|(name, _)| {
+                !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+            });
+            is_variable || matches!(*word, "sudo" | "time" | "-E" | "-n")
+        };
+        let mut words = words.into_iter().skip_while(leads);
+        let first = words.next()?;
+        let tool = first.rsplit('/').next().unwrap_or(first);
+        if !marks::is_tool(tool) {
+            return None;
+        }
+        let words = std::iter::once(tool).chain(words);
+        let argv = words
+            .map(|word| word.trim_matches(['"', '\'']).to_owned())
+            .collect();
+        Some(Command { argv, is_piped })
+    }
+}

@@ -1,0 +1,429 @@
+//! Texts that people post, with what must be said of them beside each: `evidence_texts/*.md`. A heading of the third level is a case: a block of the
+//! text, and a block of TOML that is held against the facts and the report.
+//!
+//! A fact is `HOST: SUBJECT NAME FACT = VALUE`; the host may be left out, and the name of a node.
+//!
+//! `RDMA_DOCTOR_EVIDENCE=words` runs only the cases whose headings contain these words, and prints their reports.
+//! `RDMA_DOCTOR_REALDATA=DIR` reads captures of others, too, which the project does not hold.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rdma_doctor::cli::input;
+use rdma_doctor::fact::{Facts, Id, Subject};
+use rdma_doctor::probe::outputs::recorded::Evidence;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::place;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Expected {
+    exit: Option<i32>,
+    nodes: Option<Vec<String>>,
+    causes: Option<Vec<String>>,
+    facts: Vec<String>,
+    unread: Option<Vec<String>>,
+    says: Vec<String>,
+    never: Vec<String>,
+    crlf: bool,
+}
+
+struct Case {
+    title: String,
+    text: String,
+    expected: String,
+}
+
+fn cases(path: &Path) -> Vec<Case> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut cases: Vec<Case> = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(title) = line.strip_prefix("### ") {
+            cases.push(Case {
+                title: title.to_owned(),
+                text: String::new(),
+                expected: String::new(),
+            });
+        }
+        let fence = line.len() - line.trim_start_matches('`').len();
+        if fence >= 3 {
+            let end = "`".repeat(fence);
+            let block = lines.by_ref().take_while(|line| *line != end);
+            let block = block.fold(String::new(), |all, line| all + line + "\n");
+            let case = cases.last_mut().unwrap();
+            match line.trim_start_matches('`') {
+                "text" => case.text = block.replace('␛', "\u{1b}"),
+                "toml" => case.expected = block,
+                kind => panic!("{}: {kind}", path.display()),
+            }
+        }
+    }
+    cases
+}
+
+/// The value of a fact that the line names.
+fn said(facts: &Facts, line: &str) -> (String, String) {
+    let (place, wanted) = line.split_once(" = ").unwrap();
+    let (host, place) = match place.split_once(": ") {
+        Some((host, place)) => (Some(host), place),
+        None => (None, place),
+    };
+    let words: Vec<&str> = place.split(' ').collect();
+    let subject = Subject::from_name(words[0]).unwrap_or_else(|| panic!("{line}: no subject"));
+    let (name, fact) = (words[1..words.len() - 1].join(" "), words[words.len() - 1]);
+    let name = match subject {
+        Subject::GpuPair => name.replace(' ', " and "),
+        _ => name,
+    };
+    let index = subject
+        .schema()
+        .facts
+        .iter()
+        .position(|one| one.name == fact);
+    let index = index.unwrap_or_else(|| panic!("{line}: no fact"));
+    let node_of = |id: Id| {
+        facts
+            .ancestor(id, Subject::Node)
+            .map(|node| facts.name(node).to_owned())
+    };
+    let fits = |id: &Id| {
+        host.is_none_or(|host| node_of(*id).as_deref() == Some(host))
+            && (subject == Subject::Node || facts.name(*id) == name)
+    };
+    let found = facts.all(subject).find(fits);
+    let value = found.map(|id| match facts.look(id, index) {
+        Some(fact) => match fact.known() {
+            Some(value) => value.to_string(),
+            None => "unknown".to_owned(),
+        },
+        None => "not stated".to_owned(),
+    });
+    let wanted = match wanted {
+        "true" => "yes",
+        "false" => "no",
+        wanted => wanted,
+    };
+    (
+        value.unwrap_or_else(|| "no such instance".to_owned()),
+        wanted.to_owned(),
+    )
+}
+
+/// Runs a check over a file.
+fn check(file: &Path, json: bool) -> Output {
+    let mut command = Command::new(place::doctor());
+    command.arg("check").arg(file);
+    if json {
+        command.arg("--json");
+    }
+    command.output().unwrap()
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    let texts = list.as_array().into_iter().flatten();
+    texts
+        .filter_map(|text| Some(text.as_str()?.to_owned()))
+        .collect()
+}
+
+fn differences(case: &Case, file: &Path) -> String {
+    let expected: Expected =
+        toml::from_str(&case.expected).unwrap_or_else(|e| panic!("{}: {e}", case.title));
+    let text = match expected.crlf {
+        true => case.text.replace('\n', "\r\n"),
+        false => case.text.clone(),
+    };
+    std::fs::write(file, &text).unwrap();
+    let mut wrong = String::new();
+    let mut hold = |what: &str, is: String, wanted: String| {
+        if is != wanted {
+            let _ = writeln!(wrong, "  {what}: {is}, not {wanted}");
+        }
+    };
+    let mut evidence = Evidence::of("post");
+    evidence.add_text("post.txt", &text);
+    if let Some(unread) = &expected.unread {
+        let named: Vec<&str> = evidence
+            .unread()
+            .iter()
+            .filter_map(|one| one.rsplit(' ').next())
+            .collect();
+        hold("unread", named.join(" "), unread.join(" "));
+    }
+    let recordings = evidence.finish();
+    let (facts, _) = input::facts(&recordings);
+    for line in &expected.facts {
+        let (is, wanted) = said(&facts, line);
+        hold(line, is, wanted);
+    }
+    if let Some(nodes) = &expected.nodes {
+        let names: Vec<&str> = facts.all(Subject::Node).map(|id| facts.name(id)).collect();
+        hold("nodes", names.join(" "), nodes.join(" "));
+    }
+    let output = check(file, true);
+    if let Some(exit) = expected.exit {
+        hold(
+            "exit",
+            format!("{:?}", output.status.code()),
+            format!("{:?}", Some(exit)),
+        );
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    if let Some(causes) = &expected.causes {
+        let leads = report["causes"].as_array().cloned().unwrap_or_default();
+        let is: BTreeSet<&str> = leads
+            .iter()
+            .filter_map(|cause| cause["check"].as_str())
+            .collect();
+        let wanted: BTreeSet<&str> = causes.iter().map(String::as_str).collect();
+        hold("causes", format!("{is:?}"), format!("{wanted:?}"));
+    }
+    let page = check(file, false);
+    let page = String::from_utf8_lossy(&page.stdout).into_owned();
+    for words in &expected.says {
+        hold(
+            &format!("says {words:?}"),
+            page.contains(words).to_string(),
+            "true".into(),
+        );
+    }
+    for words in &expected.never {
+        hold(
+            &format!("says {words:?}"),
+            page.contains(words).to_string(),
+            "false".into(),
+        );
+    }
+    if std::env::var_os("RDMA_DOCTOR_EVIDENCE").is_some() {
+        eprintln!("{page}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    wrong
+}
+
+#[test]
+fn texts_of_tools_give_their_facts_and_causes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/evidence_texts");
+    let words = std::env::var("RDMA_DOCTOR_EVIDENCE").unwrap_or_default();
+    let scratch = scratch("texts");
+    let (mut tried, mut right, mut wrong) = (0, 0, String::new());
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    files.sort();
+    for case in files
+        .iter()
+        .flat_map(|path| cases(path))
+        .filter(|case| case.title.contains(&words))
+    {
+        tried += 1;
+        match differences(&case, &scratch.join("post.txt")) {
+            none if none.is_empty() => right += 1,
+            some => {
+                let _ = writeln!(wrong, "{}\n{some}", case.title);
+            }
+        }
+    }
+    eprintln!("{right} of {tried} texts right");
+    assert!(
+        tried > 0 && wrong.is_empty(),
+        "{right} of {tried} right\n{wrong}"
+    );
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!(
+        "rdma-doctor-evidence-{name}-{}",
+        std::process::id()
+    ));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// What the script collects of this machine is read, and whatever it runs on, nothing of it is damage.
+#[test]
+fn what_the_script_collects_is_read() {
+    let script = Command::new(place::doctor())
+        .arg("collect-script")
+        .output()
+        .unwrap();
+    let folder = scratch("script");
+    let (script_file, collected) = (folder.join("collect.sh"), folder.join("node.txt"));
+    std::fs::write(&script_file, script.stdout).unwrap();
+    let output = Command::new("sh").arg(&script_file).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    std::fs::write(&collected, &output.stdout).unwrap();
+    let mut evidence = Evidence::of("node");
+    evidence.add_text("node.txt", &String::from_utf8_lossy(&output.stdout));
+    let recordings = evidence.finish();
+    let (facts, nodes) = input::facts(&recordings);
+    assert_eq!(nodes.len(), 1, "one machine");
+    for wanted in [
+        "node kernel",
+        "node memlock",
+        "node uptime",
+        "node default_route",
+    ] {
+        let (is, _) = said(&facts, &format!("{wanted} = x"));
+        assert!(
+            !["unknown", "not stated", "no such instance"].contains(&&*is),
+            "{wanted}: {is}"
+        );
+    }
+    let status = check(&collected, true).status.code();
+    assert!(matches!(status, Some(0..=3)), "{status:?}");
+}
+
+/// An archive, with the layout of an sosreport, and packed a second time.
+#[test]
+fn bundles_are_read_by_their_layout() {
+    let folder = scratch("bundle");
+    let root = folder.join("sosreport-n9");
+    for (path, text) in [
+        (
+            "sos_commands/infiniband/ibstatus",
+            "Infiniband device 'mlx5_0' port 1 status:\n\tstate:\t\t 2: INIT\n\tphys state:\t 5: LinkUp\n\tlink_layer:\t InfiniBand\n",
+        ),
+        (
+            "sos_commands/kernel/lsmod",
+            "Module                  Size  Used by\nmlx5_ib  450560  0\n",
+        ),
+        ("proc/sys/kernel/osrelease", "6.1.0-9-amd64\n"),
+        ("etc/hostname", "n9\n"),
+    ] {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let archive = folder.join("sosreport-n9.tar.gz");
+    let packed = Command::new("tar")
+        .arg("-C")
+        .arg(&folder)
+        .arg("-czf")
+        .arg(&archive)
+        .arg("sosreport-n9")
+        .status();
+    assert!(packed.unwrap().success());
+    for input in [&root, &archive] {
+        let output = check(input, true);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let causes: Vec<&str> = report["causes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|c| c["check"].as_str())
+            .collect();
+        assert_eq!(causes, ["ib/no-subnet-manager"], "{}", input.display());
+        assert_eq!(report["nodes"][0]["kernel"], "6.1.0-9-amd64");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
+/// Captures of others with the truths of their README: the file, the exit statuses that fit, causes that must lead, and causes that must not.
+const REAL: &[(&str, &[i32], &[&str], &[&str])] = &[
+    (
+        "ibstat/ibstat.47.0.h100.all.active.0",
+        &[0, 1, 3],
+        &[],
+        &["link/", "log/pasted", "ib/"],
+    ),
+    (
+        "ibstat/ibstat.47.0.h100.some.down.0",
+        &[0, 1, 3],
+        &[],
+        &["ib/"],
+    ),
+    (
+        "ibstat/ibstat.47.0.h100.some.down.with.polling.1",
+        &[1, 2, 3],
+        &["log/pasted-port-down"],
+        &[],
+    ),
+    (
+        "ibstat/ibstatus.39.0.a100.all.active.0",
+        &[0, 1, 3],
+        &[],
+        &["link/", "log/pasted", "ib/"],
+    ),
+    ("ibstat/show_gids.txt", &[0, 1, 3], &[], &["link/", "roce/"]),
+    ("nvidia-smi/qx-b200.xml.gz", &[0, 1, 3], &[], &["gpu/"]),
+    ("nvidia-smi/qx-a100.xml.gz", &[0, 1, 3], &[], &["gpu/"]),
+    ("nvidia-smi/qx-l40s.xml.gz", &[0, 1, 3], &[], &["gpu/"]),
+    (
+        "nvidia-smi/h100-power-brake.txt",
+        &[2],
+        &["gpu/power-brake"],
+        &[],
+    ),
+    (
+        "topology/topo-m-bm.gpu.h100.8.txt",
+        &[0, 1, 3],
+        &[],
+        &["topology/", "gpu/"],
+    ),
+    (
+        "firewall/ip6tables_save.iptables-save",
+        &[0, 1, 3],
+        &[],
+        &["firewall/"],
+    ),
+    (
+        "lspci-dmesg/h100-boot-dmesg.txt",
+        &[1, 2, 3],
+        &["kernel/slot-power"],
+        &[],
+    ),
+    (
+        "lspci-dmesg/mlx5-gid-add-failure.txt",
+        &[1, 2, 3],
+        &["kernel/gid-add-failed"],
+        &[],
+    ),
+];
+
+#[test]
+fn captures_of_others_are_judged_by_their_truths() {
+    let Some(folder) = std::env::var_os("RDMA_DOCTOR_REALDATA").map(PathBuf::from) else {
+        eprintln!("not asked: RDMA_DOCTOR_REALDATA names no folder");
+        return;
+    };
+    let (mut right, mut wrong) = (0, String::new());
+    for (file, statuses, leads, never) in REAL {
+        let output = check(&folder.join(file), true);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let mut all: Vec<String> = Vec::new();
+        for part in ["causes", "notes"] {
+            let list = report[part].as_array().cloned().unwrap_or_default();
+            all.extend(
+                list.iter()
+                    .filter_map(|c| c["check"].as_str().map(str::to_owned)),
+            );
+        }
+        let status = output.status.code().unwrap_or(-1);
+        let has = leads.iter().all(|lead| all.iter().any(|one| one == lead));
+        let hasnt = never
+            .iter()
+            .all(|bad| !all.iter().any(|one| one.starts_with(bad)));
+        match statuses.contains(&status) && has && hasnt {
+            true => right += 1,
+            false => {
+                let _ = writeln!(
+                    wrong,
+                    "{file}: status {status}, {all:?} {}",
+                    String::from_utf8_lossy(&output.stderr)
+                );
+            }
+        }
+    }
+    eprintln!("{right} of {} captures right\n{wrong}", REAL.len());
+    assert!(wrong.is_empty(), "{right} of {}\n{wrong}", REAL.len());
+}
