@@ -154,9 +154,10 @@ impl Splitter {
         }
         if let Some(argv) = marks::tool_of(text) {
             let goes_on = self.open.as_ref().is_some_and(|open| {
-                open.tool() == argv[0] && argv.get(1).is_none_or(|arg| open.argv.contains(&(*arg).to_owned()))
-                    // Of a command that the text shows, the mark is one of its lines.
-                    || open.lines.iter().all(|(_, line)| line.trim().is_empty()) && marks::may_write(&open.argv, argv)
+                let is_empty = |(_, line): &(u64, String)| line.trim().is_empty();
+                // Of a command that the text shows, the mark is one of its lines.
+                marks::goes_on(&open.argv, argv)
+                    || open.lines.iter().all(is_empty) && marks::may_write(&open.argv, argv)
             });
             if !goes_on {
                 self.close();

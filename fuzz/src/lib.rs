@@ -3,6 +3,7 @@
 use rdma_doctor::fact::Facts;
 
 pub mod compressed;
+pub mod evidence;
 pub mod families;
 pub mod handshake;
 pub mod log;

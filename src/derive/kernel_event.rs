@@ -59,6 +59,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             _ if paths.iter().any(|path| path.contains(&about)) => {
                 Fact::derived(AffectedDevice::Path, format!("{about} is above one"))
             }
+            // This driver has no other adapters.
+            (None, Some(_)) if of_mlx5(facts, event) => {
+                Fact::derived(AffectedDevice::Rdma, "a line of mlx5_core")
+            }
             (None, Some(gap)) if &*about != "none" => Fact::Unknown(gap.clone()),
             (None, _) => Fact::derived(AffectedDevice::Other, format!("{about} is neither")),
         };
@@ -71,6 +75,12 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             facts.relate(event, id);
         }
     }
+}
+
+/// Whether the driver of the adapter wrote the line.
+fn of_mlx5(facts: &Facts, event: Id) -> bool {
+    let line = facts.known(event, kernel_event::LINE);
+    line.is_some_and(|line| line.starts_with("mlx5_core "))
 }
 
 /// Xids of NVLink: a fault of one GPU makes all that it talks to log one too.

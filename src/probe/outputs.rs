@@ -160,9 +160,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
             } else {
                 Tool::TopoMatrix
             };
-            let mut paste = output.paste(tool);
-            smi::name_by_index(facts, node, &mut paste);
-            pasted::matrix::state(file, &paste, facts, node);
+            pasted::matrix::state(file, &output.paste(tool), facts, node);
         }
         "nvidia-smi" if output.has("-q") => smi::query(output, facts, node),
         "nvidia-smi" => smi::table(output, facts, node),

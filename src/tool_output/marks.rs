@@ -56,6 +56,8 @@ const MARKS: &[Mark] = &[
     (&["perfquery"], "# Port extended counters: ", &[]),
     (&["ibnetdiscover"], "# Topology file: generated on", &[]),
     (&["ibnetdiscover"], "vendid=0x", &[]),
+    (&["ibnetdiscover"], "CA ", &[" 4x ", " - SW "]),
+    (&["ibnetdiscover"], "SW ", &[" 4x ", " 0x"]),
     (&["iblinkinfo"], "CA: ", &[" HCA-"]),
     (&["ibswinfo"], "part number", &["|"]),
     (&["dcgmi"], "| Diagnostic ", &["Result"]),
@@ -296,6 +298,21 @@ pub(super) fn may_write(shown: &[String], mark: &[&str]) -> bool {
             ("printenv" | "cat", "env") | ("journalctl" | "cat", "dmesg") | ("findmnt", "mount")
         )
         || mark[0] == "log" && (shown.ends_with("_perf") || shown.starts_with("ib_"))
+}
+
+/// Whether a line with this mark belongs to the output that is open.
+pub(super) fn goes_on(open: &[String], mark: &[&str]) -> bool {
+    let has = |word: &str| open.iter().any(|arg| arg == word);
+    if open.first().map(String::as_str) != Some(mark[0]) {
+        return false;
+    }
+    match mark {
+        ["ip", "addr"] => !["route", "r", "rule", "neigh"].iter().any(|word| has(word)),
+        ["nvidia-smi"] => open.len() == 1,
+        ["lspci", ..] => true,
+        [_, arg, ..] => has(arg),
+        _ => true,
+    }
 }
 
 /// Whether the output of this command is read.

@@ -41,6 +41,7 @@ targets! {
     handshake: inputs::handshake::run,
     compressed: inputs::compressed::run,
     site: inputs::site::run,
+    evidence: inputs::evidence::run,
     nft: |bytes| reply::run(&families::NFT, bytes),
     iptables: |bytes| reply::run(&families::IPTABLES, bytes),
     rdma: |bytes| reply::run(&families::RDMA, bytes),

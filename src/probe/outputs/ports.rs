@@ -172,50 +172,40 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
 
 /// `ethtool DEVICE`: what it runs at, and the fastest that it supports, which counts for the port on it.
 pub(super) fn speed(output: &Output, facts: &mut Facts, node: Id) {
-    let mut name = output.operand().map(str::to_owned);
-    let mut supported: Option<u64> = None;
+    let mut name = output.operand().unwrap_or_default().to_owned();
     let mut is_supported = false;
+    let mut supported: Option<(u64, PastedLine<'_>)> = None;
     for line in output.lines() {
         let text = line.text.trim();
         if let Some(of) = text.strip_prefix("Settings for ") {
-            name = Some(of.trim_end_matches(':').to_owned());
-            supported = None;
+            of.trim_end_matches(':').clone_into(&mut name);
             continue;
         }
-        let Some(name) = &name else {
-            continue;
-        };
         let (key, value) = text.split_once(':').unwrap_or(("", text));
-        is_supported = if key.is_empty() {
-            is_supported
-        } else {
-            key == "Supported link modes"
-        };
-        if is_supported {
-            let modes = value
-                .split_whitespace()
-                .filter_map(|mode| mode.split_once("base")?.0.parse::<u64>().ok());
-            supported = supported.max(modes.max());
-            if let (Some(best), Some(port)) = (supported, port_on(facts, node, name)) {
-                facts.set(
-                    port,
-                    port::MAX_RATE,
-                    line.known(BitRate(0)).map(|_| BitRate(best * 1_000_000)),
-                );
+        if !key.is_empty() {
+            is_supported = key == "Supported link modes";
+        }
+        for mode in value.split_whitespace().filter(|_| is_supported) {
+            let mbps = mode.split_once("base").and_then(|(n, _)| n.parse().ok());
+            if let Some(mbps) = mbps
+                && supported.is_none_or(|(best, _)| best < mbps)
+            {
+                supported = Some((mbps, line));
             }
         }
-        if key == "Speed" {
-            let speed = value
-                .trim()
-                .strip_suffix("Mb/s")
-                .and_then(|n| n.parse::<u64>().ok());
-            let id = facts.instance(Subject::Netdev, node, name);
-            facts.set(
-                id,
-                netdev::SPEED,
-                line.read(speed.map(|n| BitRate(n * 1_000_000))),
-            );
+        if key == "Speed" && !name.is_empty() {
+            let speed = value.trim().strip_suffix("Mb/s");
+            let speed = speed.and_then(|n| n.parse::<u64>().ok());
+            let id = facts.instance(Subject::Netdev, node, &name);
+            let rate = speed.and_then(|mbps| Some(BitRate(mbps.checked_mul(1_000_000)?)));
+            facts.set(id, netdev::SPEED, line.read(rate));
         }
+    }
+    if let (Some((mbps, line)), Some(port)) = (supported, port_on(facts, node, &name))
+        && !output.is_cut
+    {
+        let rate = BitRate(mbps.saturating_mul(1_000_000));
+        facts.set(port, port::MAX_RATE, line.known(rate));
     }
 }
 

@@ -6,7 +6,6 @@ use super::Output;
 use crate::fact::gpu::{ComputeMode, FabricState, GpuMode, RecoveryAction};
 use crate::fact::node::{self as of_node, Nvml};
 use crate::fact::{Bytes, Facts, Id, Key, Membership, Subject, Typed, gpu};
-use crate::nccl_log::pasted::PasteCollector;
 use crate::probe::nccl_log::pasted::PastedLine;
 
 /// A value with the names that lead to it, in small letters: `ecc_errors/volatile/dram_uncorrectable`.
@@ -172,11 +171,6 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
         let count = facts.below(node, Subject::Gpu).count() as u64;
         facts.set(node, of_node::NVML_GPUS, output.known(count));
     }
-}
-
-/// Names GPUs in a matrix of `topo` as other outputs named them: a matrix knows their numbers alone.
-pub(super) fn name_by_index(facts: &Facts, node: Id, paste: &mut PasteCollector) {
-    let _ = (facts, node, paste);
 }
 
 impl<'p> Section<'p> {

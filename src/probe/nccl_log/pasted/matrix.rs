@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{PastedLine, places};
 use crate::fact::gpu_nic::Distance;
 use crate::fact::gpu_pair::P2p;
-use crate::fact::{Fact, Facts, Id, Key, Membership, Origin, Subject, gpu_nic, gpu_pair, node};
+use crate::fact::{
+    Fact, Facts, Id, Key, Membership, Origin, Subject, gpu, gpu_nic, gpu_pair, node,
+};
 use crate::nccl_log::pasted::{PasteCollector, Tool};
 
 /// A cell that says something: which row and column, in which line.
@@ -66,7 +68,8 @@ pub(in crate::probe) fn state(
     if gpus.is_empty() || !whole {
         return;
     }
-    for gpu in &gpus {
+    let names: Vec<Arc<str>> = gpus.iter().map(|gpu| name_of(facts, node, gpu)).collect();
+    for gpu in &names {
         let id = facts.instance(Subject::Gpu, node, gpu);
         facts.set_members(Subject::GpuNic, id, Membership::Known(origin.clone()));
     }
@@ -77,26 +80,26 @@ pub(in crate::probe) fn state(
         match (place(cell.row), place(cell.column)) {
             (Some(row), Some(column)) if row != column => {
                 let (low, high) = (row.min(column), row.max(column));
-                let (Some(low), Some(high)) = (gpus.get(low), gpus.get(high)) else {
+                let (Some(low), Some(high)) = (names.get(low), names.get(high)) else {
                     continue;
                 };
                 let id = facts.instance(Subject::GpuPair, node, &format!("{low} and {high}"));
-                facts.set(id, gpu_pair::FIRST, cell.line.known((*low).into()));
-                facts.set(id, gpu_pair::SECOND, cell.line.known((*high).into()));
+                facts.set(id, gpu_pair::FIRST, cell.line.known(Arc::clone(low)));
+                facts.set(id, gpu_pair::SECOND, cell.line.known(Arc::clone(high)));
                 facts.set(id, gpu_pair::IN_NVML, cell.line.known(true));
                 match paste.tool {
                     Tool::TopoP2p => peers(facts, id, asked, row < column, cell),
                     _ => pair(facts, id, cell),
                 }
             }
-            (Some(_), None) if paste.tool == Tool::TopoMatrix => {
+            (Some(row), None) if paste.tool == Tool::TopoMatrix => {
+                let of = names.get(row).map_or(cell.row, |name| &**name);
                 let named = nics.iter().find(|(nic, _)| *nic == cell.column);
                 let nic = named.map_or(cell.column, |(_, name)| *name);
-                if let (Some(gpu), Some(distance)) = (
-                    facts.find(Subject::Gpu, node, cell.row),
-                    distance(cell.says),
-                ) {
-                    let name = format!("{} {nic}", cell.row);
+                if let (Some(gpu), Some(distance)) =
+                    (facts.find(Subject::Gpu, node, of), distance(cell.says))
+                {
+                    let name = format!("{of} {nic}");
                     let id = facts.instance(Subject::GpuNic, gpu, &name);
                     facts.set(id, gpu_nic::NIC, cell.line.known(nic.into()));
                     facts.set(id, gpu_nic::DISTANCE, cell.line.known(distance));
@@ -108,6 +111,14 @@ pub(in crate::probe) fn state(
     if paste.tool == Tool::TopoP2p && matches!(asked, Some('r' | 'w')) {
         together(facts, node, &gpus, &cells);
     }
+}
+
+/// The GPU of this number as other outputs name it, else as the matrix does.
+fn name_of(facts: &Facts, node: Id, gpu: &str) -> Arc<str> {
+    let index = gpu.strip_prefix("GPU").and_then(|n| n.parse::<u64>().ok());
+    let is_it = |id: &Id| index.is_some() && facts.known(*id, gpu::INDEX) == index;
+    let known = facts.below(node, Subject::Gpu).find(is_it);
+    known.map_or_else(|| gpu.into(), |id| facts.name(id).into())
 }
 
 /// `GPU0`, `NIC3`, or in older drivers the adapter's own name. `GPU` alone is of the column "GPU NUMA ID".
