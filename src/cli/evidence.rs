@@ -35,18 +35,13 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
     };
     let catalogue = input::catalogue(&args.select)?;
     let verbose = args.judge.verbose;
-    let open_all = |paths: &[PathBuf]| -> anyhow::Result<Vec<Recording>> {
-        let each: anyhow::Result<Vec<Vec<Recording>>> =
-            paths.iter().map(|path| open(path)).collect();
-        Ok(each?.into_iter().flatten().collect())
-    };
     let parts: Vec<&[PathBuf]> = match args.each {
         true => args.recordings.chunks(1).collect(),
         false => vec![&args.recordings],
     };
     let mut reports = Vec::new();
     for paths in parts {
-        let all = open_all(paths)?;
+        let all = input::open(paths)?;
         reports.push(match expected.clone() {
             None => many::judged(&catalogue, &all, policy, verbose),
             expected => many::recordings(&catalogue, &all, expected, policy, verbose),
@@ -55,9 +50,12 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
     Ok(Some(reports))
 }
 
-/// Whether this is there, and no recording.
+/// Whether this is a file or a directory, and no recording. What comes out of a pipe can be read once, and is a recording.
 fn is_other(path: &Path) -> bool {
-    !live::log::is_recording(path) && live::files::mode(path).is_ok()
+    const KIND: u32 = 0o170_000;
+    const KINDS: [u32; 2] = [0o100_000, 0o040_000];
+    let kind = live::files::mode(path).map(|mode| mode & KIND);
+    kind.is_ok_and(|kind| KINDS.contains(&kind)) && !live::log::is_recording(path)
 }
 
 /// The recordings that a file holds: itself, or one of each host of which it has outputs of tools.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 pub use super::bad_arguments::{BadInput, BadUsage};
-use super::{AskArgs, NodeArgs, SelectArgs, output, site_checks};
+use super::{AskArgs, NodeArgs, SelectArgs, evidence, output, site_checks};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
 use crate::live::worker::{self, Plan};
@@ -59,14 +59,17 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     Ok(recording)
 }
 
-/// Reads the recordings that the arguments name.
+/// Reads the recordings that the arguments name, and texts with outputs of tools in their place.
 ///
 /// # Errors
 ///
 /// [`BadInput`] where one is unreadable or invalid.
 pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
-    let open = |path: &Path| Recording::open(path).map_err(|e| BadInput(e.to_string()).into());
-    paths.iter().map(|path| open(path.as_ref())).collect()
+    let each: anyhow::Result<Vec<Vec<Recording>>> = paths
+        .iter()
+        .map(|path| evidence::open(path.as_ref()))
+        .collect();
+    Ok(each?.into_iter().flatten().collect())
 }
 
 /// The built-in checks, the site's and those of the arguments, as selected.
