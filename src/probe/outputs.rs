@@ -57,6 +57,12 @@ impl Output {
         self.argv.iter().any(|arg| **arg == *word)
     }
 
+    /// Whether nothing was filtered: all arguments are options, or these.
+    fn is_whole(&self, words: &[&str]) -> bool {
+        let is_plain = |arg: &Arc<str>| arg.starts_with('-') || words.contains(&&**arg);
+        !self.is_cut && self.argv.iter().skip(1).all(is_plain)
+    }
+
     /// The last argument that is no option.
     fn operand(&self) -> Option<&str> {
         let operands = self.argv.iter().skip(1).filter(|arg| !arg.starts_with('-'));

@@ -235,15 +235,13 @@ fn is_variable(line: &str) -> bool {
 
 /// `[   12.345678] text`, `[Mon Jun  3 10:00:01 2024] text`, `kern  :info  : …`, and what syslog puts before it.
 fn is_kernel(text: &str) -> bool {
-    let rest = match text.split_once(" kernel: ") {
-        Some((before, rest)) if before.len() < 100 && before.matches(':').count() >= 2 => {
-            return !rest.is_empty();
-        }
-        _ => text
-            .strip_prefix("kern  :")
-            .map_or(text, |rest| return rest),
-    };
-    if rest.len() < text.len() {
+    if let Some((before, rest)) = text.split_once(" kernel: ")
+        && before.len() < 100
+        && before.matches(':').count() >= 2
+    {
+        return !rest.is_empty();
+    }
+    if text.starts_with("kern  :") {
         return true;
     }
     let rest = match text.strip_prefix('<').and_then(|t| t.split_once('>')) {

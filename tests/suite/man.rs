@@ -292,6 +292,24 @@ fn rdma_doctor_log_1() {
 }
 
 #[test]
+fn rdma_doctor_collect_script_1() {
+    let mut command = cli::definition();
+    command.build();
+    let script = command.find_subcommand("collect-script").unwrap().clone();
+    let man = Man::new(script);
+    let mut page = Vec::new();
+    man.render_synopsis_section(&mut page).unwrap();
+    man.render_description_section(&mut page).unwrap();
+    let page = title(
+        "rdma-doctor-collect-script",
+        1,
+        "prints a shell script that collects what check reads",
+    ) + &String::from_utf8(page).unwrap()
+        + include_str!("man/rdma-doctor-collect-script.1.tail");
+    compare("rdma-doctor-collect-script.1", &page);
+}
+
+#[test]
 fn rdma_doctor_bench_1() {
     let mut command = cli::definition();
     command.build();

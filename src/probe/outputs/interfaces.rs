@@ -86,12 +86,9 @@ fn interfaces(
             facts.set(id, netdev::OPERSTATE, line.read(state));
         }
     }
-    let all = output.argv.iter().skip(1).all(|arg| {
-        arg.starts_with('-')
-            || arg.len() > 1 && "link address show list".contains(&**arg)
-            || **arg == *"a"
-    });
-    if all && !output.is_cut && links.iter().any(|link| link.name == "lo") {
+    if output.is_whole(&["link", "l", "addr", "address", "a", "show", "list"])
+        && links.iter().any(|link| link.name == "lo")
+    {
         facts.set_members(Subject::Interface, node, Membership::Known(output.origin()));
     }
 }
@@ -223,7 +220,7 @@ fn routes(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
     // A part of the table does not say that there is no other.
-    if !output.is_cut && output.argv.len() <= 4 {
+    if output.is_whole(&["route", "r", "show", "list"]) && !output.has("-6") {
         facts.set(node, of_node::DEFAULT_ROUTE, output.known(each.into()));
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn links(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
     let links = facts.below(node, Subject::Device).count();
-    if links > 0 && !output.is_cut && output.argv.len() <= 4 {
+    if links > 0 && output.is_whole(&["link", "show", "list"]) {
         facts.set_members(Subject::Device, node, Membership::Known(output.origin()));
     }
 }

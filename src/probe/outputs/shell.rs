@@ -92,7 +92,7 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
             let number: f64 = number.parse().ok()?;
             (0.0..1e15)
                 .contains(&number)
-                .then(|| Bytes((number * scale as f64) as u64))
+                .then_some(Bytes((number * scale as f64) as u64))
         };
         facts.set(node, of_node::SHM_SIZE, line.read(bytes(size)));
         // `-h` rounds: what is left is known where it is much.

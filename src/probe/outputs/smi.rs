@@ -32,30 +32,29 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
     } else {
         of_text(output)
     };
-    let mut known = 0;
+    let mut known: Vec<Id> = Vec::new();
     let mut attached = None;
-    for (index, section) in sections.iter().enumerate() {
+    for section in &sections {
         match &section.address {
             None => {
                 machine(facts, node, section);
                 attached = section.find(&["attached_gpus"], |value| value.parse::<u64>().ok());
             }
             Some(address) => {
-                known += 1;
                 let id = begin(facts, node, address, output);
-                // They are listed in the order of their numbers, from 0.
-                let number = (index as u64).saturating_sub(1);
-                facts.set(id, gpu::INDEX, output.known(number));
+                known.push(id);
                 state(facts, id, section);
             }
         }
     }
-    if let Some((count, _)) = attached
-        && known == count
-        && known > 0
-    {
+    let count = known.len() as u64;
+    if count > 0 && attached.is_some_and(|(attached, _)| attached == count) {
         facts.set_members(Subject::Gpu, node, Membership::Known(output.origin()));
         facts.set(node, of_node::NVML_GPUS, output.known(count));
+        // All of them are listed in the order of their numbers.
+        for (number, id) in (0..).zip(known) {
+            facts.set(id, gpu::INDEX, output.known(number));
+        }
     }
 }
 
@@ -166,7 +165,7 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
     let is_whole = !output.is_cut && output.argv.len() == 1 && output.text().contains("+--");
-    if is_whole && at.is_some() || is_whole && facts.below(node, Subject::Gpu).next().is_some() {
+    if is_whole && facts.below(node, Subject::Gpu).next().is_some() {
         facts.set_members(Subject::Gpu, node, Membership::Known(output.origin()));
         let count = facts.below(node, Subject::Gpu).count() as u64;
         facts.set(node, of_node::NVML_GPUS, output.known(count));
