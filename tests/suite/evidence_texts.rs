@@ -234,10 +234,7 @@ fn texts_of_tools_give_their_facts_and_causes() {
 }
 
 fn scratch(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!(
-        "rdma-doctor-evidence-{name}-{}",
-        std::process::id()
-    ));
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("evidence-{name}"));
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
