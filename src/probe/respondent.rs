@@ -258,7 +258,6 @@ fn is_ordinary(question: &Question, refusal: &Refusal) -> bool {
             &*call.name == "ethtool_module_eeprom" && *errno != Errno::ESTALE
                 || &*call.name == "ethtool_link_settings" && *errno == Errno::ENODEV
         }
-        Question::Wait(_) => true,
         // A network device whose driver is not up refuses its attributes; netlink answers so for a device that left meanwhile.
         Question::Netlink(_) => *errno == Errno::ENODEV,
         _ => false,
@@ -350,7 +349,7 @@ impl RespondentIndex {
                 )]
             }
             Question::Env(_) => vec![(RespondentKind::Kernel, "environment".into())],
-            Question::Wait(_) => Vec::new(),
+            Question::Wait(_) => vec![(RespondentKind::Kernel, "timer".into())],
             _ => self.below(question.path().unwrap_or_default()),
         }
     }

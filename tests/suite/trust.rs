@@ -145,6 +145,13 @@ fn nvml_that_fails_is_an_error() {
 }
 
 #[test]
+fn a_wait_between_two_samples_that_fails_is_undecided() {
+    let waits = |question: &Question| matches!(question, Question::Wait(_));
+    let text = refused("modelled-ground-fine.jsonl", &EIO, waits);
+    check(&text, &[]).is(3, &["did not answer: timer"]);
+}
+
+#[test]
 fn directories_that_fail_are_undecided() {
     for (dir, named) in [("/sys/bus/pci", "/sys/bus/pci"), ("/proc/", "/proc")] {
         for refusal in [EIO, Refusal::Timeout] {
