@@ -72,6 +72,7 @@ mod thresholds;
 mod together;
 mod topo;
 mod triage;
+mod triage_of_nodes;
 mod trust;
 mod vm;
 mod waivers;
