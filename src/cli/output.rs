@@ -2,10 +2,13 @@
 
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow};
 
 use super::Color;
+use crate::live::clock;
 use crate::live::files::{self, is_terminal};
 use crate::live::worker::Progress;
 use crate::terminal::{self, Colors, Escaping};
@@ -93,19 +96,61 @@ pub fn counted(count: u64, of: u64, what: &str) {
     }
 }
 
-/// A line on standard error while probes are waited for; nothing where that is no terminal.
+/// When a measurement began, and of which run a plain line was written.
+static MEASURING: Mutex<Option<(Instant, String)>> = Mutex::new(None);
+
+/// A line on standard error while something is waited for or measured. Where that is no terminal, a plain line for each run of a measurement.
 pub fn progress(event: Progress<'_>) {
     let mut err = io::stderr();
-    if !is_terminal(err.as_fd()) {
-        return;
-    }
+    let on_terminal = is_terminal(err.as_fd());
+    let mut measuring = MEASURING.lock().unwrap_or_else(PoisonError::into_inner);
     // A terminal that does not take the line misses nothing of the report.
     let _ = match event {
-        Progress::Waiting(names) => {
-            let names = names.join(", ");
-            write!(err, "\r\x1b[Kwaiting for {}", terminal::one_line(&names))
+        Progress::Waiting([]) if on_terminal => rewrite(&mut err, ""),
+        Progress::Waiting(names) if on_terminal => {
+            let line = format!("waiting for {}", names.join(", "));
+            rewrite(&mut err, &line)
         }
-        Progress::Done => write!(err, "\r\x1b[K"),
+        Progress::Measuring { run, step, until } => {
+            let now = clock::now();
+            let (begun, last) = measuring.get_or_insert_with(|| (now, String::new()));
+            let elapsed = now.saturating_duration_since(*begun).as_secs();
+            let left = until.map_or(String::new(), |until| {
+                let left = until.saturating_duration_since(now).as_secs();
+                format!(", {left} s left at most")
+            });
+            let what: Vec<&str> = [run, step].into_iter().filter(|s| !s.is_empty()).collect();
+            match (on_terminal, last == run) {
+                (true, _) => {
+                    let line = format!("{elapsed} s{left}: {}", what.join(": "));
+                    rewrite(&mut err, &line)
+                }
+                (false, true) => Ok(()),
+                (false, false) => {
+                    run.clone_into(last);
+                    terminal::say(&format!("rdma-doctor: {elapsed} s{left}: {run}"));
+                    Ok(())
+                }
+            }
+        }
+        Progress::Done => {
+            *measuring = None;
+            match on_terminal {
+                true => write!(err, "\r\x1b[K"),
+                false => Ok(()),
+            }
+        }
+        Progress::Waiting(_) => Ok(()),
     };
     let _ = err.flush();
+}
+
+/// Writes a line over the one before, no longer than the terminal is wide: what is broken cannot be written over.
+fn rewrite(err: &mut io::Stderr, line: &str) -> io::Result<()> {
+    let width =
+        rustix::termios::tcgetwinsize(err.as_fd()).map_or(80usize, |size| size.ws_col.into());
+    let width = if width == 0 { 80 } else { width };
+    let line = terminal::one_line(line).to_string();
+    let line: String = line.chars().take(width.saturating_sub(1)).collect();
+    write!(err, "\r\x1b[K{line}")
 }

@@ -148,6 +148,8 @@ subject! {
     HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "derive arms";
     /// The last step that each of them reached.
     LAST_STEP: Arc<str> = "last_step" from "derive arms";
+    /// How far a run came that went on until its deadline; "none" if each one ended, failed or hung.
+    UNFINISHED: Arc<str> = "unfinished" from "derive arms";
     /// Whether a function failed in a run, or a process died.
     FAILED: bool = "failed" from "derive arms";
     /// The rank, the function and its error; "none" if none failed.

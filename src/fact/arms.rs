@@ -85,6 +85,8 @@ pub struct ArmRuns {
     pub started: u64,
     /// The ranks that did not end by the deadline, each with the last step that it reached.
     pub hung: Vec<(String, String)>,
+    /// How far a run came that went on until its deadline: the steps of the rank that came least far, and in words.
+    pub unfinished: Option<(u64, String)>,
     /// What failed: the first of each kind.
     pub failures: Vec<String>,
     /// Elements with a wrong value, in all runs.

@@ -49,10 +49,19 @@ pub struct Plan {
     pub program: Option<PathBuf>,
 }
 
-/// What happens while a machine is recorded, for a progress line.
+/// What happens while a machine is recorded or measured, for a progress line.
 pub enum Progress<'a> {
     /// These probes have been running for half a second or longer.
     Waiting(&'a [&'a str]),
+    /// A measurement goes on.
+    Measuring {
+        /// Which run of it: arm and round, or part.
+        run: &'a str,
+        /// Its step.
+        step: &'a str,
+        /// When no further run begins.
+        until: Option<Instant>,
+    },
     /// All probes have ended.
     Done,
 }

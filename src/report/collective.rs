@@ -105,7 +105,7 @@ pub struct MeasuredPoint {
 pub struct FailedRank {
     /// Its number.
     pub rank: usize,
-    /// Its outcome: "failed", "hung", "died", "stopped".
+    /// Its outcome: "failed", "hung", "slow", "died", "stopped".
     pub ended: &'static str,
     /// The last step that it reached.
     pub step: String,
@@ -129,6 +129,7 @@ impl FailedRank {
                 },
             ),
             Ended::Hung => ("hung", "no end by the deadline".into()),
+            Ended::Slow { .. } => ("slow", reply.ended.progress().unwrap_or_default()),
             Ended::Died { how } => ("died", how.clone()),
             Ended::Stopped { why } => ("stopped", why.clone()),
         };

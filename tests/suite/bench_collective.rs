@@ -24,6 +24,7 @@ fn point(collective: Collective, bytes: u64) -> Point {
         in_place: false,
         iterations: 1,
         awaited: false,
+        adaptive: false,
         gpu_memory: false,
         warmups: 1,
         trials: 2,

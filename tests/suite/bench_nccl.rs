@@ -101,6 +101,7 @@ fn each_collective_of_each_type_gives_each_rank_what_is_right() {
         in_place: of.in_place,
         iterations: 1,
         awaited: of.op == Reduction::Max,
+        adaptive: false,
         gpu_memory: false,
         warmups: 0,
         trials: 1,

@@ -18,6 +18,11 @@ impl Arms {
         let steps = last_steps(&seen.hung).into();
         let last_step = self.seen_or(gap, hung, steps, "none".into());
         facts.set(id, arm::LAST_STEP, last_step);
+        let unfinished = seen.unfinished.as_ref().map(|(_, how)| how.as_str().into());
+        let is_unfinished = unfinished.is_some();
+        let unfinished = unfinished.unwrap_or_else(|| "none".into());
+        let unfinished = self.seen_or(gap, is_unfinished, unfinished, "none".into());
+        facts.set(id, arm::UNFINISHED, unfinished);
         let failed = !seen.failures.is_empty();
         facts.set(id, arm::FAILED, self.seen_or(gap, failed, true, false));
         let failure = match seen.failures.split_first() {
@@ -48,6 +53,7 @@ impl Arms {
             (1.., _) => "none".into(),
             (_, seen) if !seen.hung.is_empty() => "it hung".to_owned(),
             (_, seen) if !seen.failures.is_empty() => "it failed".into(),
+            (_, seen) if seen.unfinished.is_some() => "it did not end in time".into(),
             (_, seen) if seen.wrong > 0 => format!("{} elements came wrong", seen.wrong),
             _ => "no run ended well".into(),
         };

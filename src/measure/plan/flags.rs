@@ -22,6 +22,7 @@ pub fn points(ranks: u64, object: u64, rounds: u64, trials: u64) -> Vec<Point> {
         in_place: false,
         iterations: rounds,
         awaited: true,
+        adaptive: false,
         gpu_memory: false,
         warmups: 1,
         trials,

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::plan::run::Point;
+use crate::source::Answer;
+use crate::source::wire::Line;
 
 /// What became of a rank in a run: the answer to `{"bench":"collective","arm":…,"round":…,"rank":…}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,26 @@ pub struct RankReply {
     /// How its adapter came to the GPU's memory, or why it did not; absent where it was not to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu_memory: Option<GpuMemory>,
+}
+
+impl Ended {
+    /// How many steps a rank did that went on until the deadline.
+    pub fn steps(&self) -> Option<u64> {
+        match self {
+            Ended::Slow { done, .. } => Some(*done),
+            _ => None,
+        }
+    }
+
+    /// How far a rank came that went on until the deadline.
+    pub fn progress(&self) -> Option<String> {
+        match self {
+            Ended::Slow { done, of, seconds } => {
+                Some(format!("{done} of {of} steps in {seconds} s"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What became of the attempts to let an adapter have a GPU's memory: GPUDirect RDMA.
@@ -118,8 +140,17 @@ pub enum Ended {
         /// What the library says of it.
         error: String,
     },
-    /// It did not end by the deadline, and was killed.
+    /// It did not end by the deadline, made no step for longer than its steps before took, and was killed.
     Hung,
+    /// It did not end by the deadline, and went on until it was killed.
+    Slow {
+        /// So many steps it had done.
+        done: u64,
+        /// Of so many.
+        of: u64,
+        /// In so many seconds.
+        seconds: u64,
+    },
     /// Its process died.
     Died {
         /// Of what: `killed by signal 11`.
@@ -132,6 +163,20 @@ pub enum Ended {
     },
 }
 
+/// The points that the rank which came furthest measured, by the recorded lines of a run.
+pub fn measured_points(lines: &[Line]) -> Vec<Point> {
+    let replies = lines.iter().filter_map(|line| match line {
+        Line::Reply { reply, .. } => match &reply.said {
+            Ok(Answer::Value(value)) => RankReply::deserialize(&**value).ok(),
+            _ => None,
+        },
+        _ => None,
+    });
+    let furthest = replies.max_by_key(|reply| reply.points.len());
+    let points = furthest.map(|reply| reply.points).unwrap_or_default();
+    points.into_iter().map(|reply| reply.point).collect()
+}
+
 /// What a rank measured at one point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointReply {
@@ -140,6 +185,9 @@ pub struct PointReply {
     pub point: Point,
     /// How long each trial took, in milliseconds, all its operations together: by the device's clock where there is one.
     pub ms: Vec<f64>,
+    /// Which part of its trials the rank was ready to run and had no CPU, in percent; absent where the kernel does not count that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<f64>,
     /// Elements whose value was looked at after the last trial.
     pub checked: u64,
     /// How many of these are wrong.
@@ -189,6 +237,7 @@ mod tests {
             in_place: true,
             iterations: 20,
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
             warmups: 1,
             trials: 2,
@@ -203,6 +252,7 @@ mod tests {
             points: vec![PointReply {
                 point,
                 ms: vec![0.5, 0.25],
+                waited: None,
                 checked: 256,
                 wrong: 0,
                 first_wrong: None,

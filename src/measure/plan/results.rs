@@ -165,7 +165,8 @@ impl RunResult {
             Ended::Died { .. } => 0,
             Ended::Failed { .. } => 1,
             Ended::Hung => 2,
-            Ended::Stopped { .. } | Ended::Well => 3,
+            Ended::Slow { .. } => 3,
+            Ended::Stopped { .. } | Ended::Well => 4,
         };
         troubles.sort_by_key(|(rank, reply)| (class(reply), self.at.get(*rank).copied()));
         troubles
@@ -188,6 +189,7 @@ mod tests {
             in_place: false,
             iterations: 10,
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
             warmups: 1,
             trials: 3,
@@ -213,6 +215,7 @@ mod tests {
         PointReply {
             point: point(),
             ms: ms.into(),
+            waited: None,
             checked: 250,
             wrong,
             first_wrong: (wrong > 0).then_some(7),

@@ -84,6 +84,9 @@ pub struct Point {
     /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaited: bool,
+    /// Whether a smaller size is measured where this one takes too long: nobody asked for this size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adaptive: bool,
     /// Whether RDMA writes go from GPU to GPU, where the backend has the choice (verbs): else the data is in the host's memory. NCCL's is always on GPUs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gpu_memory: bool,
@@ -105,6 +108,7 @@ impl Point {
             in_place: false,
             iterations: iterations(bytes),
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
             warmups: 2,
             trials: 5,
@@ -206,6 +210,16 @@ impl Plan {
         run.question(NAME, &self.arms, [("log", 1.into())])
     }
 
+    /// Takes the sizes and repetitions that ranks have settled on, so that all further runs have the same.
+    pub fn adopt(&mut self, measured: &[Point]) {
+        let own = self.points.iter_mut().chain(&mut self.baseline_points);
+        for (own, measured) in own.zip(measured) {
+            own.bytes = measured.bytes;
+            own.iterations = measured.iterations;
+            own.adaptive = false;
+        }
+    }
+
     /// How many nodes take part.
     pub fn nodes(&self) -> u64 {
         let mut nodes: Vec<u64> = self.ranks.iter().map(|rank| rank.node).collect();
@@ -248,6 +262,7 @@ mod tests {
             in_place: false,
             iterations: 1,
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
             warmups: 2,
             trials: 5,

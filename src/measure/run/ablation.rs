@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::buffer_memory::check_buffers;
 use super::plan_runs::run_once;
-use super::progress::ShowProgress;
+use super::progress::{ShowProgress, measuring};
 use super::ranks::RankProcess;
 use super::record_runs::record_runs;
 use super::team::Team;
@@ -18,7 +18,7 @@ use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmRequest, arms, gdr_off};
 use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds};
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::reply::RankReply;
+use crate::measure::plan::reply::{RankReply, measured_points};
 use crate::measure::plan::results::{Results, RunResult};
 use crate::measure::plan::run::{Arm, Backend, Plan, Point, Run};
 use crate::nccl_log::Digest;
@@ -110,6 +110,7 @@ fn run_rounds(
 ) -> anyhow::Result<()> {
     let how = RankProcess::of(recording, request.deadline);
     let arms = Cell::new(plan.arms.len());
+    let until = clock::now().checked_add(request.budget);
     let mut all: Vec<Line> = Vec::new();
     carry_out_rounds(
         request.rounds,
@@ -120,9 +121,10 @@ fn run_rounds(
             plan.runs.push(run);
             let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
             let lines = run_once(&how, &plan, run, team, |step| {
-                let what = format!("round {} of {}: {name}: {step}", round + 1, request.rounds);
-                show(Progress::Waiting(&[&what]));
+                let run = format!("round {} of {}: {name}", round + 1, request.rounds);
+                show(measuring(&run, step, until));
             })?;
+            plan.adopt(&measured_points(&lines));
             let outcome = outcome(&plan, run, &lines);
             if let (0, 0, Some(uses_gdr)) = (arm, round, request.uses_gdr)
                 && digest(&plan, run, &lines).is_some_and(uses_gdr)

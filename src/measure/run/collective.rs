@@ -11,11 +11,15 @@
 //! tcp             a backend: sockets
 //! nccl            a backend: NCCL, between GPUs
 //! verbs           a backend: RDMA writes
+//! pace            sizes and repetitions that fit the time of a run
+//! cpu_wait        how long a rank ran, and how long it waited for a CPU
 //! rank_cleanup    removes what a killed rank leaves on the machine
 //! ```
 
 pub mod backend;
+pub mod cpu_wait;
 mod nccl;
+mod pace;
 pub mod rank;
 pub mod rank_cleanup;
 pub mod rank_exchange;

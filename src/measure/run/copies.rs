@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::progress::ShowProgress;
+use super::progress::{ShowProgress, measuring};
 use crate::live::worker::Progress;
 use crate::live::worker::measure::{Measuring, measure};
 use crate::measure::plan::p2p::{Cell, End, NAME, Outcome, Plan};
@@ -49,7 +49,7 @@ fn run_plan(plan: &Plan, started_ns: u64, deadline: Duration, show: ShowProgress
             return;
         };
         let progress = format!("{cell} ({done} of {total} measured)");
-        show(Progress::Waiting(&[&progress]));
+        show(measuring("", &progress, None));
         let outcome = Outcome::of(reply, cell.both);
         let ended_well = matches!(outcome, Outcome::Verified(_) | Outcome::Corrupt(_));
         if let (false, true, Some((word, _))) = (ended_well, outcome.was_tried(), outcome.trouble())

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::buffer_memory::check_buffers;
-use super::progress::ShowProgress;
+use super::progress::{ShowProgress, measuring};
 use super::ranks::{self, RankProcess};
 use super::record_runs::record_runs;
 use super::team::Team;
 use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::rank_choice::ChosenRanks;
+use crate::measure::plan::reply::measured_points;
 use crate::measure::plan::run::{Plan, Point, Run};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
@@ -54,18 +55,20 @@ pub fn measure_points(
     if let Err(why) = check_buffers(own.as_ref().unwrap_or(&ranks), &points) {
         return Ok(Some(why));
     }
-    let plan = ranks.plan(points, rounds, clock::boottime_ns());
+    let mut plan = ranks.plan(points, rounds, clock::boottime_ns());
     let how = RankProcess::of(recording, deadline);
     let mut lines = Vec::new();
-    for (number, run) in plan.runs.iter().enumerate() {
-        lines.extend(run_once(&how, &plan, *run, team, |step| {
+    for (number, run) in plan.runs.clone().into_iter().enumerate() {
+        let came = run_once(&how, &plan, run, team, |step| {
             let of = plan.runs.len();
-            let what = match of {
-                1 => step.to_owned(),
-                _ => format!("run {} of {of}: {step}", number + 1),
+            let name = match of {
+                1 => String::new(),
+                _ => format!("run {} of {of}", number + 1),
             };
-            show(Progress::Waiting(&[&what]));
-        })?);
+            show(measuring(&name, step, None));
+        })?;
+        plan.adopt(&measured_points(&came));
+        lines.extend(came);
     }
     show(Progress::Done);
     record_runs(recording, plan.to_value(), lines);

@@ -1,8 +1,9 @@
 //! Runs the ranks of a collective: one child process for each on this node, until each has ended or is killed.
 //!
 //! The children report their steps, exchange addresses through this process, and write their log, all of which is read continuously, so that no child
-//! blocks on a pipe. When a child fails, the others get a moment to report what they saw; then their process groups are killed. A child that has not
-//! ended at the deadline is hung, and its last step is known. If this process ends, in whatever way, the children see their stdin close and exit.
+//! blocks on a pipe. When a child fails, the others get a moment to report what they saw; then their process groups are killed. A child that makes no step
+//! for much longer than its steps before took is hung, and its last step is known; one that has not ended at the deadline and still makes steps is slow. If
+//! this process ends, in whatever way, the children see their stdin close and exit.
 
 use crate::live::clock;
 use crate::live::environment;
@@ -21,8 +22,9 @@ use super::nccl_logging::{LOG_LIMITS, NCCL_LOG_VARIABLES, micros_since};
 use crate::live::trusted;
 use crate::live::worker::child::{self, how_it_ended, kill_group, wait_a_moment, wait_until};
 use crate::measure::plan::reply::{Carried, Ended, PointReply, RankReply};
-use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Run};
+use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, Run};
 use crate::measure::run::collective::backend::Identity;
+use crate::measure::run::collective::cpu_wait::CpuTime;
 use crate::measure::run::collective::rank::ARGUMENT;
 use crate::measure::run::collective::rank_cleanup::{self, ProcessState};
 use crate::measure::run::collective::rank_messages::{RankCommand, RankJob, RankMessage};
@@ -81,6 +83,14 @@ pub struct LocalRanks {
     pub remote: Arc<dyn RemoteRanks>,
 }
 
+/// How many times as long as the longest operation before a rank may take over one, and how long at least, until it is hung.
+const STALL_TIMES: u32 = 10;
+const STALL_LEAST: Duration = Duration::from_secs(20);
+/// The same for a rank that got on until the deadline.
+const GETS_ON_TIMES: u32 = 3;
+const GETS_ON_LEAST: Duration = Duration::from_secs(1);
+/// For how long a rank is watched to see whether it works.
+const WORK_SAMPLE: Duration = Duration::from_millis(300);
 /// How long the other ranks may take to report after a rank failed.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to exit: the driver first frees a GPU's memory. One that takes longer is abandoned.
@@ -147,10 +157,26 @@ pub fn run_part(
         }
         // A rank in an all-gather waits forever if another rank has failed.
         let waiting = bad && ranks.iter().filter(|r| r.runs()).all(|r| r.given.is_some());
-        let limit = grace.unwrap_or(ends);
+        let stalls = stalls(&ranks).filter(|_| !bad);
+        if stalls.is_some_and(|stalls| moment >= stalls && stalls < ends)
+            && ranks
+                .iter()
+                .filter(|rank| rank.waits_for_no_rank())
+                .any(Rank::works)
+        {
+            // What still moves data is no stall.
+            for rank in ranks.iter_mut().filter(|rank| rank.waits_for_no_rank()) {
+                rank.seen = Some(clock::now());
+            }
+            continue;
+        }
+        let limit = grace.unwrap_or_else(|| stalls.map_or(ends, |stalls| stalls.min(ends)));
         if waiting || moment >= limit {
             let why = away.as_ref().and_then(|away| away.failure.as_deref());
-            end_running(&mut ranks, own.start, bad, why, now(how));
+            let ran = how
+                .deadline
+                .saturating_sub(ends.saturating_duration_since(moment));
+            end_running(&mut ranks, own.start, (bad, why), (ran, now(how)));
             if let Some(away) = &mut away {
                 away.report_failure(&ranks, own.start);
             }
@@ -303,6 +329,15 @@ struct Rank {
     commands: Option<Sender<Vec<u8>>>,
     given: Option<Value>,
     step: String,
+    /// How many steps it began, of how many.
+    steps: u64,
+    of: u64,
+    /// When it began its step, or was last seen to work.
+    seen: Option<Instant>,
+    /// The longest operation of this point: what the next one may take is learnt from it.
+    longest: Option<Duration>,
+    /// Whether it sleeps while data is under way, so that only work takes a CPU.
+    sleeps: bool,
     points: Vec<PointReply>,
     identity: Identity,
     ended: Option<Ended>,
@@ -331,9 +366,53 @@ impl Rank {
         self.given = None;
     }
 
+    fn begin(&mut self, step: String) {
+        let moment = clock::now();
+        let took = self.seen.map(|seen| moment - seen);
+        if is_local(&step) {
+            // Another point, of another size.
+            self.longest = None;
+        } else if is_operation(&self.step) {
+            self.longest = self.longest.max(took);
+        }
+        (self.step, self.seen) = (step, Some(moment));
+        self.steps += 1;
+    }
+
+    fn waits_for_no_rank(&self) -> bool {
+        self.runs() && self.given.is_none()
+    }
+
+    /// How long it may take over its step; `None` if nothing was learnt of that.
+    fn patience(&self) -> Option<Duration> {
+        let longest = self.longest.filter(|_| is_operation(&self.step))?;
+        Some((STALL_TIMES * longest).max(STALL_LEAST))
+    }
+
+    /// Whether it uses a CPU where that means that it gets on: a backend that polls uses one while it hangs, too.
+    fn works(&self) -> bool {
+        let pid = self.child.as_ref().map(Child::id);
+        let pid = pid.filter(|_| self.sleeps || is_local(&self.step));
+        let ran = || Some(CpuTime::of_process(pid?)?.ran);
+        let before = ran();
+        if before.is_none() {
+            return false;
+        }
+        std::thread::sleep(WORK_SAMPLE);
+        ran() > before
+    }
+
+    /// Whether it got on until now, by the time that its operations took before, or by its work.
+    fn gets_on(&self) -> bool {
+        let since = self.seen.map_or(Duration::MAX, |seen| seen.elapsed());
+        let usual = self.longest.filter(|_| is_operation(&self.step));
+        usual.is_some_and(|longest| since <= (GETS_ON_TIMES * longest).max(GETS_ON_LEAST))
+            || self.works()
+    }
+
     fn handle_message(&mut self, said: RankMessage, at: Micros) {
         match said {
-            RankMessage::Step(step) => self.step = step,
+            RankMessage::Step(step) => self.begin(step),
             RankMessage::Give(value) => self.given = Some(value),
             RankMessage::Identity(identity) => self.identity = identity,
             RankMessage::Point(point) => self.points.push(*point),
@@ -385,6 +464,25 @@ impl Rank {
     }
 }
 
+/// Whether a step is an operation of all ranks, of which the next one should take as long.
+fn is_operation(step: &str) -> bool {
+    step.contains(": warm-up ") || step.contains(": trial ")
+}
+
+/// Whether a rank does a step by itself: what it takes depends on its memory and its processor.
+fn is_local(step: &str) -> bool {
+    step.ends_with(": preparing")
+}
+
+/// When ranks that wait for no other one of this node have made no step for too long; `None` if nothing was learnt of one of them.
+fn stalls(ranks: &[Rank]) -> Option<Instant> {
+    let open = ranks.iter().filter(|rank| rank.waits_for_no_rank());
+    let ends: Option<Vec<Instant>> = open
+        .map(|rank| Some(rank.seen? + rank.patience()?))
+        .collect();
+    ends?.into_iter().max()
+}
+
 /// Once all ranks contributed, sends each the values of all, including those of other nodes.
 fn all_gather(ranks: &mut [Rank], all: Option<Vec<Value>>) {
     if !ranks.iter().all(|rank| rank.given.is_some()) {
@@ -411,6 +509,7 @@ fn first_failure(ranks: &[Rank], first: usize) -> Option<String> {
                 function, error, ..
             } => format!("{function}: {error}"),
             Ended::Hung => "hung".into(),
+            Ended::Slow { .. } => format!("slow: {}", ended.progress().unwrap_or_default()),
             Ended::Stopped { why } => why.clone(),
         };
         Some(format!("rank {number}: {how}"))
@@ -418,8 +517,19 @@ fn first_failure(ranks: &[Rank], first: usize) -> Option<String> {
 }
 
 /// Records an end for the ranks that still run: they hang, or wait for one that failed, maybe on another node.
-fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, at: Micros) {
+fn end_running(
+    ranks: &mut [Rank],
+    first: usize,
+    (bad, away): (bool, Option<&str>),
+    (ran, at): (Duration, Micros),
+) {
     let why = first_failure(ranks, first).or_else(|| away.map(str::to_owned));
+    // One that gets on keeps all others waiting, and nothing hangs.
+    let is_slow = !bad
+        && ranks
+            .iter()
+            .filter(|r| r.waits_for_no_rank())
+            .any(Rank::gets_on);
     // Ranks in an all-gather hang because of those that are not in it.
     let missing: Vec<String> = ranks
         .iter()
@@ -427,12 +537,14 @@ fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, 
         .filter(|(rank, _)| rank.runs() && rank.given.is_none())
         .map(|(_, number)| number.to_string())
         .collect();
+    let did = if is_slow { "is slow" } else { "hung" };
     let missing = match missing.as_slice() {
         [] => None,
-        [one] => Some(format!("waited for rank {one}, which hung")),
+        [one] => Some(format!("waited for rank {one}, which {did}")),
         several => Some(format!(
-            "waited for ranks {}, which hung",
-            several.join(", ")
+            "waited for ranks {}, which {}",
+            several.join(", "),
+            if is_slow { "are slow" } else { "hung" }
         )),
     };
     for rank in ranks.iter_mut().filter(|rank| rank.runs()) {
@@ -447,6 +559,11 @@ fn end_running(ranks: &mut [Rank], first: usize, bad: bool, away: Option<&str>, 
         let ended = match (&why, bad, &missing) {
             (Some(why), true, _) => Ended::Stopped { why: why.clone() },
             (_, false, Some(why)) if rank.given.is_some() => Ended::Stopped { why: why.clone() },
+            _ if is_slow => Ended::Slow {
+                done: rank.steps.saturating_sub(1),
+                of: rank.of.max(rank.steps),
+                seconds: ran.as_secs(),
+            },
             _ => Ended::Hung,
         };
         rank.end(ended, at);
@@ -546,10 +663,15 @@ fn start(
         backend: plan.backend,
         library: plan.library.clone(),
         points,
+        seconds: how.deadline.as_secs_f64(),
         seed: plan.seed,
     };
+    let of_point = |point: &Point| point.warmups + point.trials + 2;
     let mut rank = Rank {
         step: "starting".into(),
+        // Connecting, waiting for the others, closing.
+        of: 3 + job.points.iter().map(of_point).sum::<u64>(),
+        sleeps: plan.backend == Backend::Tcp,
         ..Rank::default()
     };
     if let Some(pipe) = child.stdin.take() {
@@ -672,6 +794,27 @@ mod tests {
         let quiet: BTreeMap<_, _> = [("NCCL_DEBUG".to_owned(), "VERSION".to_owned())].into();
         let list = of(Backend::Nccl, &quiet);
         assert!(list.contains(&("NCCL_DEBUG", Some("VERSION"))), "{list:?}");
+    }
+
+    #[test]
+    fn patience_is_learnt_from_the_operations_of_a_point() {
+        let mut rank = Rank::default();
+        rank.begin("connecting".into());
+        assert!(rank.patience().is_none() && !rank.gets_on());
+        rank.begin("all-reduce of 4 MiB: preparing".into());
+        rank.begin("all-reduce of 4 MiB: warm-up 1 of 2".into());
+        assert_eq!(stalls(std::slice::from_ref(&rank)), None);
+        rank.begin("all-reduce of 4 MiB: warm-up 2 of 2".into());
+        assert_eq!(rank.patience(), Some(STALL_LEAST));
+        rank.longest = Some(Duration::from_secs(7));
+        assert_eq!(rank.patience(), Some(Duration::from_secs(70)));
+        assert!(rank.gets_on());
+        // Its operations took 7 s, and this one 22 s.
+        rank.seen = clock::now().checked_sub(Duration::from_secs(22));
+        assert!(!rank.gets_on());
+        // The next point is of another size.
+        rank.begin("all-reduce of 8 MiB: preparing".into());
+        assert_eq!((rank.patience(), rank.steps), (None, 5));
     }
 
     #[test]

@@ -331,6 +331,16 @@ fn troubles(plan: &Plan, replies: &[(usize, &RankReply)], seen: &mut ArmRuns) {
         let name = rank_name(plan, *rank);
         let failure = match &reply.ended {
             Ended::Well | Ended::Stopped { .. } => continue,
+            Ended::Slow { .. } => {
+                // The one that came least far tells how far the run came.
+                let slower = |other: &(u64, String)| reply.ended.steps() < Some(other.0);
+                if seen.unfinished.as_ref().is_none_or(slower)
+                    && let (Some(done), Some(how)) = (reply.ended.steps(), reply.ended.progress())
+                {
+                    seen.unfinished = Some((done, format!("{name}: {how}, at {}", reply.step)));
+                }
+                continue;
+            }
             Ended::Hung => {
                 let step = match reply.step.as_str() {
                     "" => "nothing was reached".to_owned(),

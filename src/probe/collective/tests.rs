@@ -34,6 +34,7 @@ fn point() -> Point {
         in_place: false,
         iterations: 1,
         awaited: false,
+        adaptive: false,
         gpu_memory: false,
         warmups: 1,
         trials: 3,
@@ -90,6 +91,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
                     .map(|ms| PointReply {
                         point: point(),
                         ms: vec![*ms, ms * 1.01, ms * 0.99],
+                        waited: None,
                         checked: 100,
                         wrong: 0,
                         first_wrong: None,
@@ -411,6 +413,7 @@ fn writes(
         let measured = points.iter().map(|(on_gpus, ms, wrong)| PointReply {
             point: point(*on_gpus),
             ms: vec![*ms, ms * 1.01, ms * 0.99],
+            waited: None,
             checked: 100,
             wrong: *wrong,
             first_wrong: (*wrong > 0).then_some(3),

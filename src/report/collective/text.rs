@@ -99,6 +99,7 @@ fn headline(measured: &Collectives) -> String {
     if let Some(trouble) = measured.troubles.first() {
         let verb = match trouble.ended {
             "hung" => "hung",
+            "slow" => "is slow",
             "died" => "died",
             "stopped" => "was stopped",
             _ => "failed",

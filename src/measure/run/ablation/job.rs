@@ -8,13 +8,14 @@ use std::time::Duration;
 use regex_lite::Regex;
 
 use super::spent_after;
+use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::job::JobPlan;
 use crate::measure::plan::run::{NAME, Run};
 use crate::measure::run::job::{self, JobOptions};
-use crate::measure::run::progress::ShowProgress;
+use crate::measure::run::progress::{ShowProgress, clearing, measuring};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
 
@@ -46,6 +47,7 @@ pub fn measure_job(
     };
     let mut all: Vec<Line> = Vec::new();
     let arms = Cell::new(plan.arms.len());
+    let until = clock::now().checked_add(runs.budget);
     let Ok(_) = carry_out_rounds(
         runs.rounds,
         spent_after(runs.budget),
@@ -55,10 +57,15 @@ pub fn measure_job(
             plan.runs.push(run);
             let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
             let what = format!("round {} of {}: {name}", round + 1, runs.rounds);
-            show(Progress::Waiting(&[&what]));
+            show(measuring(&what, "", until));
             let (reply, lines) = job::run(&how, &plan, run, |bytes| {
+                show(clearing());
                 // The report does not depend on the job's output.
                 let _ = output.write_all(bytes);
+                // A line that is not complete is not written over.
+                if bytes.ends_with(b"\n") {
+                    show(measuring(&what, "", until));
+                }
             });
             all.extend(lines);
             Ok::<_, Infallible>(match reply.reached(&plan) {

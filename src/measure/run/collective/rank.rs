@@ -11,16 +11,22 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::backend::{Backend, Identity, RankSetup};
+use super::cpu_wait::CpuTime;
+use super::pace::{self, Pace};
 use super::rank_exchange::RankExchange;
 use super::rank_messages::{RankCommand, RankJob, RankMessage};
 use super::test_data::TestData;
 use super::{nccl, rank_cleanup, tcp, verbs};
 use crate::fact::Bytes;
+use crate::live::clock;
 use crate::live::failure::Failure;
 use crate::live::lifeline;
 use crate::measure::plan::reply::{Ended, PointReply};
 use crate::measure::plan::run;
 use crate::measure::plan::run::Point;
+
+/// Which part of a run's time its operations may take.
+const SHARE: f64 = 0.6;
 
 /// The argument that makes this program a rank.
 pub const ARGUMENT: &str = "__rank";
@@ -125,8 +131,15 @@ fn measure(
 ) -> Result<(), Failure> {
     exchange.report_step("connecting");
     let backend = connected.insert(connect(job, exchange)?);
-    for point in &job.points {
-        let reply = at_point(job, point, backend.as_mut(), exchange)?;
+    let begun = clock::now();
+    for (number, point) in job.points.iter().enumerate() {
+        // What connecting and verifying take is left to them; a point that others follow takes half of what there is.
+        let left = (job.seconds * SHARE - begun.elapsed().as_secs_f64()).max(0.0);
+        let share = match number + 1 == job.points.len() {
+            true => left,
+            false => left / 2.0,
+        };
+        let reply = at_point(job, (point, share), backend.as_mut(), exchange)?;
         exchange.send(&RankMessage::Point(Box::new(reply)));
     }
     if let Some(carried) = backend.carried() {
@@ -142,7 +155,7 @@ fn measure(
 
 fn at_point(
     job: &RankJob,
-    point: &Point,
+    (point, share): (&Point, f64),
     backend: &mut dyn Backend,
     exchange: &mut ParentLink,
 ) -> Result<PointReply, Failure> {
@@ -151,6 +164,7 @@ fn at_point(
     } else {
         ""
     };
+    let point = &pace::settle(job, point, share, backend, exchange)?;
     let size = Bytes(point.bytes);
     let name = format!("{} of {size}{place}", point.collective.name());
     exchange.report_step(&format!("{name}: preparing"));
@@ -166,17 +180,27 @@ fn at_point(
         data.fill(|at, piece| backend.fill(at, piece))
     };
     fresh(backend)?;
+    let mut pace = Pace::new(share);
     for trial in 1..=point.warmups {
         exchange.report_step(&format!("{name}: warm-up {trial} of {}", point.warmups));
-        exchange.barrier()?;
-        backend.run(exchange, point)?;
+        if !pace.go_on(exchange, point.trials)? {
+            break;
+        }
+        pace.took(backend.run(exchange, point)?);
     }
     let mut ms = Vec::new();
+    let (begun, before) = (clock::now(), CpuTime::own());
     for trial in 1..=point.trials {
         exchange.report_step(&format!("{name}: trial {trial} of {}", point.trials));
-        exchange.barrier()?;
-        ms.push(milliseconds(backend.run(exchange, point)?));
+        // One trial is measured whatever it takes.
+        if !pace.go_on(exchange, 0)? && trial > 1 {
+            break;
+        }
+        let time = backend.run(exchange, point)?;
+        pace.took(time);
+        ms.push(milliseconds(time));
     }
+    let waited = waited(begun.elapsed(), before, CpuTime::own());
     exchange.report_step(&format!("{name}: verifying"));
     fresh(backend)?;
     exchange.barrier()?;
@@ -189,10 +213,18 @@ fn at_point(
     Ok(PointReply {
         point: point.clone(),
         ms,
+        waited,
         checked: checked.elements,
         wrong: checked.wrong,
         first_wrong: checked.first_wrong,
     })
+}
+
+/// Which part of this time the thread waited for a CPU, in percent.
+fn waited(time: Duration, before: Option<CpuTime>, after: Option<CpuTime>) -> Option<f64> {
+    let waited = after?.waited.checked_sub(before?.waited)?;
+    let percent = 100.0 * waited.as_secs_f64() / time.as_secs_f64();
+    Some((percent.min(100.0) * 10.0).round() / 10.0).filter(|percent| percent.is_finite())
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -33,6 +33,8 @@ pub struct RankJob {
     pub library: Option<String>,
     /// The operations, in their order.
     pub points: Vec<Point>,
+    /// How long the whole run may take, in seconds.
+    pub seconds: f64,
     /// Seeds the test data.
     pub seed: u64,
 }

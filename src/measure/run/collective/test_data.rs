@@ -314,6 +314,7 @@ mod tests {
             in_place: false,
             iterations: 1,
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
             warmups: 0,
             trials: 1,

@@ -21,7 +21,6 @@ use super::port_process::PortProcess;
 use super::{Responder, Token, rdma_pair};
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
-use crate::live::worker::Progress;
 use crate::measure::plan::pairs::schedule::{self, End};
 use crate::measure::plan::pairs::second_pass::{bad_pairs, keep_faster};
 use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
@@ -30,7 +29,7 @@ use crate::measure::plan::pairs::{
 };
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs;
-use crate::measure::run::progress::ShowProgress;
+use crate::measure::run::progress::{ShowProgress, measuring};
 
 /// How long a node may take to record itself before it says how it is reached.
 const CONTACTS: Duration = Duration::from_secs(60);
@@ -309,7 +308,7 @@ impl PairRounds<'_> {
     /// One speaks for all.
     fn say(&self, what: &str) {
         if self.session.rank() == 0 {
-            (self.show)(Progress::Waiting(&[what]));
+            (self.show)(measuring(&format!("pairs: {what}"), "", None));
         }
     }
 

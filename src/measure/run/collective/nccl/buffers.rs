@@ -77,6 +77,7 @@ mod tests {
             in_place,
             iterations: 1,
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
             warmups: 0,
             trials: 1,

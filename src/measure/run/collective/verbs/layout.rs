@@ -166,6 +166,7 @@ mod tests {
             warmups: 0,
             trials: 1,
             awaited: false,
+            adaptive: false,
             gpu_memory: false,
         }
     }

@@ -160,6 +160,7 @@ fn point(collective: Collective, elements: usize) -> Point {
         warmups: 0,
         trials: 1,
         awaited: false,
+        adaptive: false,
         gpu_memory: false,
     }
 }
