@@ -19,6 +19,7 @@ pub mod prometheus;
 pub mod test_run;
 pub mod text;
 pub mod topology;
+pub mod triage;
 
 use std::io::{self, Write};
 

@@ -1,5 +1,8 @@
 //! `rdma-doctor triage`: look, measure, take away, and say the one cause.
 
+mod nodes;
+mod plan;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,18 +19,23 @@ use super::together::{TogetherArgs, starter};
 use super::{SelectArgs, input, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::port::PortState;
-use crate::fact::{self, Facts, Id, Subject, port};
+use crate::fact::{self, Facts, Id, Subject, limit, port};
+use crate::live::clock;
+use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmFamily, ArmRequest, parse_variables};
 use crate::measure::plan::p2p;
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::run::{Backend, Point};
+use crate::measure::plan::run::{Backend, NAME, Point};
+use crate::measure::plan::scope::Scopes;
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::measure::run::copies::measure_copies;
 use crate::measure::run::plan_runs::measure_points;
-use crate::measure::run::team::Team;
+use crate::measure::run::ranks::RankProcess;
+use crate::measure::run::team::{PartRequest, Team};
 use crate::nccl_log::Digest;
 use crate::probe::nccl_log;
 use crate::report::ablation::{self as matrix, Ablation};
+use crate::report::triage::Answer;
 use crate::report::{self, text};
 use crate::source::recording::Recording;
 
@@ -37,7 +45,7 @@ use crate::source::recording::Recording;
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "size", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "dry_run", "size", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// About a minute: smaller messages, each of the three paths taken away alone (and GPUDirect between nodes, where it is used), twice where time is left
     #[arg(long, conflicts_with = "full")]
@@ -45,6 +53,9 @@ pub struct TriageArgs {
     /// Some ten minutes: copies between all GPUs, all eight combinations, algorithms, GPUDirect and queue pairs, and the reference size of 4 GB
     #[arg(long)]
     pub full: bool,
+    /// Show what would be measured and for how long, and measure nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// The size of the all-reduce by which arms are compared [default: 512M; 256M with --quick, 1G and 4 GB with --full]
     #[arg(long, value_name = "BYTES", value_parser = measuring::bytes)]
     pub size: Option<u64>,
@@ -89,6 +100,11 @@ const COPIES: u64 = 5;
 ///
 /// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
+    if args.dry_run {
+        let nodes = plan::nodes(&args.together)?;
+        output::print(|out| plan::write(out, args, nodes))?;
+        return Ok(Exit::Healthy);
+    }
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
@@ -108,7 +124,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let own = std::slice::from_ref(&recording);
     let (mut facts, nodes) = input::facts_within(limits, own);
     let (policy, verbose) = (&args.judge.policy()?, args.judge.verbose);
-    let report = match others {
+    let mut report = match others {
         None => {
             let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
             report::report(&catalogue, &facts, &verdicts, &nodes, policy, verbose)
@@ -126,7 +142,18 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     };
     let ablation = nodes.first().map(|node| Ablation::of(&facts, node.id));
     let ablation = ablation.filter(Ablation::is_measured);
+    let scopes = Scopes::read(&recording.of(NAME)).unwrap_or_default();
+    let answer = Answer::of(&report, &scopes, facts.limit(limit::SLOW_NODES));
+    if let Some(answer) = &answer
+        && (answer.has_finding() || report.causes.is_empty())
+    {
+        report.headline.clone_from(&answer.sentence);
+    }
     let said = match (&ablation, &why) {
+        _ if answer.is_some() => answer
+            .as_ref()
+            .filter(|answer| answer.sentence != report.headline)
+            .map(|answer| answer.sentence.clone()),
         (Some(ablation), _) => ablation.sentence().map(|said| format!("measured: {said}")),
         (None, Some(why)) => Some(format!("not measured: {why}")),
         (None, None) => Some("not measured: this recording holds no measurement".into()),
@@ -147,6 +174,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     };
     let shown_json = |out: &mut dyn Write| {
         let mut value = serde_json::to_value(&report)?;
+        value["answer"] = serde_json::to_value(&answer)?;
         value["measured"] = serde_json::to_value(&ablation)?;
         value["not_measured"] = serde_json::to_value(&why)?;
         serde_json::to_writer_pretty(&mut *out, &value)?;
@@ -189,6 +217,7 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
     };
     let ready = match assembly::start(&args.who, &args.together, request)? {
         Start::Alone => {
+            plan::say(args, 1);
             let (recording, why) = alone(args)?;
             return Ok(Ok((recording, why, None, SharedVerdict::alone())));
         }
@@ -198,19 +227,46 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
         }
         Start::Ready(ready) => *ready,
     };
+    let begun = clock::now();
     let team = &ready.assembled.team;
+    if team.leads() {
+        let nodes = 1 + team.session().names().keys().max().copied().unwrap_or(0);
+        plan::say(args, nodes);
+    }
     // Rank 0 keeps its own.
     let text = match team.leads() {
         true => String::new(),
         false => record::to_text(&ready.recording, None),
     };
     let given = team.gather_texts(text)?;
-    if !team.leads() {
-        return ready.follow(args.deadline).map(Err);
-    }
     let mut recording = ready.recording;
-    let why = measure(&mut recording, ready.assembled.all, args, Some(team))?;
-    team.over()?;
+    let (all, own) = (&ready.assembled.all, &ready.assembled.own);
+    let why = match all.backend {
+        Backend::Nccl if team.leads() => {
+            let why = measure(&mut recording, all.clone(), args, Some(team))?;
+            team.over()?;
+            why
+        }
+        Backend::Nccl => {
+            team.follow_runs(&RankProcess::of(&recording, args.deadline))?;
+            None
+        }
+        Backend::Verbs | Backend::Tcp => {
+            let points = in_host_memory(args, all);
+            let parts = PartRequest::default();
+            team.measure(&mut recording, (all, own), points, parts, args.deadline)?
+        }
+    };
+    nodes::compare(
+        &mut recording,
+        &ready.assembled,
+        (args, begun),
+        &ready.silent,
+    )?;
+    output::progress(Progress::Done);
+    if !team.leads() {
+        return Ok(Err(ready.verdict.hear()));
+    }
     let silent = ready.silent;
     let others = Others { given, silent };
     Ok(Ok((recording, why, Some(others), ready.verdict)))
@@ -255,7 +311,7 @@ fn without_gpus(facts: &Facts, node: Id, args: &TriageArgs) -> Option<Result<Bac
         .any(|id| facts.known(id, port::STATE) == Some(PortState::Active));
     Some(match active {
         true => Ok(Backend::Verbs),
-        false => Err("CUDA shows no GPU, and no RDMA port is active".into()),
+        false => Err("CUDA shows no GPU, and no RDMA port is active; next: measure the network between nodes, `rdma-doctor triage --hosts NODE,NODE`".into()),
     })
 }
 
@@ -268,12 +324,7 @@ fn measure(
 ) -> anyhow::Result<Option<String>> {
     let show = output::progress;
     if ranks.backend != Backend::Nccl {
-        // One all-reduce: there is one path, and nothing to disable.
-        let bytes = args.size.unwrap_or(match args.quick {
-            true => collective_bench::IN_HOST_MEMORY / 4,
-            false => collective_bench::IN_HOST_MEMORY,
-        });
-        let points = vec![Point::all_reduce(bytes, ranks.ranks.len() as u64)];
+        let points = in_host_memory(args, &ranks);
         let rounds = if args.quick { 1 } else { 3 };
         return measure_points(recording, ranks, points, rounds, args.deadline, team, show);
     }
@@ -291,13 +342,30 @@ fn measure(
     measure_arms(recording, ranks, &ablation(args)?, team, show)
 }
 
-/// The ablation that finds the cause in the time that there is.
-fn ablation(args: &TriageArgs) -> anyhow::Result<AblationRequest> {
+/// One all-reduce in the host's memory: there is one path, and nothing to disable.
+fn in_host_memory(args: &TriageArgs, ranks: &ChosenRanks) -> Vec<Point> {
+    let bytes = args.size.unwrap_or(match args.quick {
+        true => collective_bench::IN_HOST_MEMORY / 4,
+        false => collective_bench::IN_HOST_MEMORY,
+    });
+    vec![Point {
+        adaptive: args.size.is_none(),
+        ..Point::all_reduce(bytes, ranks.ranks.len() as u64)
+    }]
+}
+
+/// How long a triage takes at most, where nobody says it.
+fn budget(args: &TriageArgs) -> Duration {
     let seconds = match (args.quick, args.full) {
         (true, _) => 60,
         (_, true) => 600,
         _ => 180,
     };
+    args.time_budget.unwrap_or(Duration::from_secs(seconds))
+}
+
+/// The ablation that finds the cause in the time that there is.
+fn ablation(args: &TriageArgs) -> anyhow::Result<AblationRequest> {
     let alone = ALONE.iter().filter(|_| args.quick);
     let variables: Result<_, String> = alone.map(|set| parse_variables(set)).collect();
     Ok(AblationRequest {
@@ -317,7 +385,7 @@ fn ablation(args: &TriageArgs) -> anyhow::Result<AblationRequest> {
             _ => Some(SIZE),
         },
         rounds: if args.quick { 2 } else { 3 },
-        budget: args.time_budget.unwrap_or(Duration::from_secs(seconds)),
+        budget: budget(args),
         deadline: args.deadline,
         uses_gdr: Some(gdr_between_nodes),
     })

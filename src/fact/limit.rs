@@ -59,6 +59,10 @@ limits! {
     MANY_NODES: u64 = BENCH_BELOW_CEILING_MANY;
     /// The share of what a part of the nodes reaches below which all nodes together are slow.
     SLOW_BESIDE_PART: Percent = BENCH_NODE_SLOWS_JOB_SHARE;
+    /// The share of what was expected below which several nodes are slow.
+    SLOW_NODES: Percent = BENCH_NODES_BELOW_EXPECTED_SHARE;
+    /// The share of what nodes reach alone below which one of them is slow.
+    SLOW_ALONE: Percent = BENCH_NODE_SLOW_ALONE_SHARE;
     /// How far the trials of copies between GPUs may lie apart for their median to count.
     COPY_SPREAD: Percent = P2P_MEASUREMENT_UNSTEADY_SPREAD;
     /// The share of the median of equal pairs that copies between two GPUs have at least.

@@ -692,6 +692,20 @@ subject! {
     CLOCK_OFFSET_WITHIN: Seconds = "clock_offset_within" from "together";
     /// The run in which that was measured: clocks of two runs have no common moment.
     CLOCK_OFFSET_RUN: u64 = "clock_offset_run" from "together";
+    /// Whether a collective over several nodes was compared with one node, and with what pairs of nodes carry. Source: `rdma-doctor triage`.
+    COMPARED: bool = "compared" from "collective";
+    /// What all nodes together reach of what was expected: what equal pairs of nodes carry, or a node alone where that is less.
+    OF_EXPECTED: Percent = "of_expected" from "collective";
+    /// How much slower they are than one node, and what was expected, in a sentence.
+    AGAINST_ONE: Arc<str> = "against_one" from "collective";
+    /// Nodes that alone reach much less than the others, and what they reach; "none" if none does.
+    SLOW_ALONE: Arc<str> = "slow_alone" from "collective";
+    /// Which part of its time the rank that waited longest for a CPU waited.
+    CPU_WAIT: Percent = "cpu_wait" from "collective";
+    /// Which part the middle one of all ranks waited.
+    CPU_WAIT_USUAL: Percent = "cpu_wait_usual" from "collective";
+    /// Which rank that is, in a sentence.
+    CPU_WAIT_OF: Arc<str> = "cpu_wait_of" from "collective";
     /// Whether parts of a job were measured to find what makes the whole of it slow. Source: `rdma-doctor bench all-reduce --bisect`.
     BISECTED: bool = "bisected" from "collective";
     /// How many nodes make it slow with each other one.

@@ -64,8 +64,8 @@ impl LeafHosts {
     /// What a host's leaf lets it send and receive.
     fn rates(&self, host: usize, sends: &str, receives: &str) {
         self.switches(&format!(
-            "tc qdisc replace dev up{host} root tbf rate {sends} burst 64k latency 100ms
-            tc qdisc replace dev down{host} root tbf rate {receives} burst 64k latency 100ms"
+            "tc qdisc replace dev up{host} root tbf rate {sends} burst 64k latency 400ms
+            tc qdisc replace dev down{host} root tbf rate {receives} burst 64k latency 400ms"
         ));
     }
 
@@ -80,13 +80,12 @@ impl LeafHosts {
         self.port += 1;
         let start = |host: usize| {
             let name = self.host(host);
-            let mut command = match pinned {
-                Some(own) if own == host => {
-                    let mut command = Command::new("taskset");
-                    command.args(["-c", "1", "ip"]);
-                    command
-                }
-                _ => Command::new("ip"),
+            let mut command = Command::new("taskset");
+            match pinned {
+                None => command.args(["-c", "0-4095", "ip"]),
+                Some(own) if own == host => command.args(["-c", "1", "ip"]),
+                // What else this machine does shall not hold them up.
+                Some(_) => command.args(["-c", "0", "nice", "-n", "-10", "ip"]),
             };
             command
                 .args(["netns", "exec", &name, "unshare", "--uts", "sh", "-c"])
@@ -163,21 +162,35 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
     assert_eq!(measured_causes(&value), [""; 0], "{answer:#}");
     let sentence = answer["sentence"].as_str().unwrap();
     assert!(sentence.starts_with("3 nodes are "), "{sentence}");
-    assert!(sentence.contains("× slower than one, as expected: "), "{sentence}");
-    assert!(answer["because"].is_null() && answer["next"].is_null(), "{answer:#}");
+    assert!(
+        sentence.contains("× slower than one, as expected: "),
+        "{sentence}"
+    );
+    assert!(
+        answer["because"].is_null() && answer["next"].is_null(),
+        "{answer:#}"
+    );
     let codes: Vec<_> = all.iter().map(|out| out.status.code()).collect();
     assert_eq!(codes[1..], [Some(0), Some(0)], "{answer:#}");
 
     // A node that is slow both ways.
     world.rates(3, "12mbit", "12mbit");
     let (value, _) = world.triage(&["--quick"], None);
-    has_cause(&value, "pairs/slow", &["n3 is slow: "]);
+    has_cause(
+        &value,
+        "pairs/slow",
+        &["n3: ", " at most, where equals carry "],
+    );
 
     // A node that sends slowly, and receives well.
     world.rates(3, "50mbit", "50mbit");
     world.rates(2, "12mbit", "50mbit");
     let (value, _) = world.triage(&["--quick"], None);
-    has_cause(&value, "pairs/slow", &["n2 sends "]);
+    has_cause(
+        &value,
+        "pairs/slow",
+        &["n2 is slow: ", " to n1 and n3, where equals send "],
+    );
 
     // A link that loses packets.
     world.rates(2, "50mbit", "50mbit");
@@ -187,7 +200,19 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
         nft add rule netdev t in numgen random mod 100 '<' 4 drop",
     );
     let (value, _) = world.triage(&["--quick"], None);
-    has_cause(&value, "pairs/loses-packets", &["n2 loses what it sends: "]);
+    // TCP sends again within microseconds here: it is no slower, and the fault is said all the same.
+    assert_eq!(
+        measured_causes(&value),
+        ["pairs/loses-packets"],
+        "{value:#}"
+    );
+    let answer = &value["answer"];
+    let beside = answer["beside"]
+        .as_str()
+        .or(answer["because"].as_str())
+        .unwrap();
+    assert!(beside.starts_with("n2 loses what it sends: "), "{answer:#}");
+    assert_eq!(value["headline"], answer["sentence"]);
     world.switches("nft flush ruleset");
 
     // Where nothing is measured the plan says what would be, and for how long.
@@ -199,7 +224,12 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
         .unwrap();
     let plan = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(0), "{plan}");
-    for step in ["examine", "one node and all", "pairs of nodes", "halves of the nodes"] {
+    for step in [
+        "examine",
+        "one node and all",
+        "pairs of nodes",
+        "halves of the nodes",
+    ] {
         assert!(plan.contains(step), "{plan}");
     }
 }
@@ -214,7 +244,16 @@ fn a_rank_that_waits_for_its_processor_is_named() {
         world.rates(host, "200mbit", "200mbit");
     }
     let mut hog = Command::new("taskset")
-        .args(["-c", "1", "nice", "-n", "-20", "sh", "-c", "while :; do :; done"])
+        .args([
+            "-c",
+            "1",
+            "nice",
+            "-n",
+            "-20",
+            "sh",
+            "-c",
+            "while :; do :; done",
+        ])
         .spawn()
         .unwrap();
     let (value, _) = world.triage(&["--quick"], Some(3));
@@ -236,5 +275,15 @@ fn a_slow_network_is_measured_and_not_called_a_hang() {
     let answer = &value["answer"];
     assert_eq!(measured_causes(&value), [""; 0], "{answer:#}");
     let sentence = answer["sentence"].as_str().unwrap();
-    assert!(sentence.contains("× slower than one, as expected: "), "{sentence}");
+    assert!(
+        sentence.contains("× slower than one, as expected: "),
+        "{sentence}"
+    );
+    assert_eq!(value["headline"], answer["sentence"]);
+
+    // A size that somebody asked for is kept: how far it came is said.
+    let (value, _) = world.triage(&["--size", "8M", "--deadline", "20"], None);
+    assert_eq!(measured_causes(&value), ["bench/run-slow"], "{value:#}");
+    let headline = value["headline"].as_str().unwrap();
+    assert!(headline.contains(" steps in 20 s"), "{headline}");
 }

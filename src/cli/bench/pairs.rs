@@ -166,7 +166,7 @@ fn share_verdict(session: &Session, own: Option<Value>) -> anyhow::Result<Value>
 }
 
 /// Puts what was measured into the recording.
-fn put(recording: &mut Recording, results: &Results) {
+pub(in crate::cli) fn put(recording: &mut Recording, results: &Results) {
     // The recording said that nothing was measured.
     recording.add(Line::Drop(Plan::question()));
     let at = recording.duration();

@@ -46,7 +46,7 @@ impl SharedVerdict {
     }
 
     /// The others wait for it: their exit status.
-    pub(super) fn hear(&self) -> Exit {
+    pub fn hear(&self) -> Exit {
         let Some(session) = &self.session else {
             return Exit::Healthy;
         };

@@ -5,11 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::bandwidth_words::rate;
 use super::bisection::Bisection;
+use super::reply::RankReply;
 use super::results::Results;
+use crate::fact::Percent;
 use crate::source::{Answer, Question, Source};
 
 /// The name of the question: `{"bench":"scopes"}`.
 const NAME: &str = "scopes";
+
+/// The member of a plan that says that the whole was compared with its parts, and something follows from them.
+pub const COMPARED: &str = "compared";
 
 /// What a part of a job reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +30,59 @@ pub struct Scope {
     pub bytes: u64,
     /// Its bus bandwidth in bits per second.
     pub busbw: u64,
+    /// The rank that waited longest for a CPU; absent where the kernel does not count that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<CpuWait>,
+}
+
+/// The rank that waited longest for a CPU, beside the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuWait {
+    /// Its node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Its number.
+    pub rank: u64,
+    /// Which part of its trials it waited, in percent.
+    pub percent: f64,
+    /// Which part the middle one of all ranks waited.
+    pub usual: f64,
+}
+
+impl CpuWait {
+    /// Of the last operation of these results.
+    fn of(results: &Results) -> Option<Self> {
+        let run = results.of(0).last()?;
+        let replies: Vec<_> = run.ranks.iter().flatten().collect();
+        let waited = |reply: &&RankReply| reply.points.last()?.waited;
+        let mut all: Vec<f64> = replies.iter().filter_map(waited).collect();
+        if all.len() < run.ranks.len().max(2) {
+            return None;
+        }
+        all.sort_by(f64::total_cmp);
+        let usual = *all.get((all.len() - 1) / 2)?;
+        let longest = replies.iter().enumerate();
+        let longest = longest.filter_map(|(rank, reply)| Some((rank, *reply, waited(reply)?)));
+        let (rank, reply, percent) = longest.max_by(|a, b| a.2.total_cmp(&b.2))?;
+        Some(CpuWait {
+            host: reply.host.clone(),
+            rank: rank as u64,
+            percent,
+            usual,
+        })
+    }
+
+    /// In words: `rank 4 on n3 waits 87 % of the time for a CPU; the others wait 1 %`.
+    pub fn words(&self) -> String {
+        let on = self
+            .host
+            .as_ref()
+            .map_or(String::new(), |host| format!(" on {host}"));
+        format!(
+            "rank {}{on} waits {:.0} % of the time for a CPU; most others wait {:.0} %",
+            self.rank, self.percent, self.usual
+        )
+    }
 }
 
 /// All parts that were measured, and the whole.
@@ -39,6 +97,9 @@ pub struct Scopes {
     /// The whole job.
     #[serde(default)]
     pub whole: Option<Scope>,
+    /// What nodes that are equals carry to each other over all rails of one, one way and alone, in bits per second; absent where pairs were not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u64>,
     /// Parts of the nodes that were measured to find what makes the whole slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<Bisection>,
@@ -60,6 +121,7 @@ impl Scope {
             nodes: results.plan.nodes(),
             bytes: row.point.bytes,
             busbw: busbw.0,
+            waiting: CpuWait::of(results),
         })
     }
 }
@@ -78,22 +140,93 @@ impl Scopes {
         }
     }
 
-    /// The slowest node alone.
-    pub fn slowest_inside(&self) -> Option<&Scope> {
-        self.inside.iter().min_by_key(|scope| scope.busbw)
+    /// A node alone, as most of them are: the upper one of two in the middle.
+    pub fn usual_inside(&self) -> Option<&Scope> {
+        let mut all: Vec<&Scope> = self.inside.iter().collect();
+        all.sort_by_key(|scope| scope.busbw);
+        all.get(all.len() / 2).copied()
     }
 
-    /// By how much the whole job is slower than the slowest node alone.
+    /// By how much the whole job is slower than a node alone.
     pub fn slowdown(&self) -> Option<f64> {
-        let (inside, whole) = (self.slowest_inside()?, self.whole.as_ref()?);
+        let (inside, whole) = (self.usual_inside()?, self.whole.as_ref()?);
         (whole.busbw > 0).then(|| inside.busbw as f64 / whole.busbw as f64)
     }
 
-    /// By how much it would be, if it reached what one rank a node reaches, or what a node reaches where that is less.
+    /// By how much it would be, if it reached what the network between the nodes carries, or what a node reaches where that is less.
     pub fn expected(&self) -> Option<f64> {
-        let (inside, between) = (self.slowest_inside()?, self.between.as_ref()?);
-        let binding = inside.busbw.min(between.busbw);
-        (binding > 0).then(|| inside.busbw as f64 / binding as f64)
+        let (inside, binding) = (self.usual_inside()?, self.binding()?);
+        Some(inside.busbw as f64 / binding as f64)
+    }
+
+    /// What the whole should reach: what equal pairs carry, else what one rank a node reaches; or what a node reaches where that is less.
+    fn binding(&self) -> Option<u64> {
+        let between = self.between.as_ref().map(|scope| scope.busbw);
+        let network = self.pairs.or(between)?;
+        let inside = self.usual_inside().map_or(network, |scope| scope.busbw);
+        Some(network.min(inside)).filter(|rate| *rate > 0)
+    }
+
+    /// What the whole reaches of what it should.
+    pub fn of_expected(&self) -> Option<Percent> {
+        let whole = self.whole.as_ref()?.busbw as f64;
+        Some(Percent(
+            (1000.0 * whole / self.binding()? as f64).round() / 10.0,
+        ))
+    }
+
+    /// Nodes that alone reach less than this share of what is usual, each with what it reaches.
+    pub fn slow_alone(&self, share: Percent) -> Vec<(&str, u64)> {
+        let usual = self.usual_inside().map_or(0, |scope| scope.busbw) as f64;
+        let slow = self.inside.iter();
+        let slow = slow.filter(|scope| (scope.busbw as f64) < share.0 / 100.0 * usual);
+        slow.filter_map(|scope| Some((scope.host.as_deref()?, scope.busbw)))
+            .collect()
+    }
+
+    /// The same nodes in words: `n3 reaches 0.20 GB/s by itself, where 2.10 GB/s are usual`.
+    pub fn slow_alone_in_words(&self, share: Percent) -> Option<String> {
+        let slow = self.slow_alone(share);
+        let all: Vec<String> = slow
+            .iter()
+            .map(|(host, busbw)| format!("{host} reaches {}", rate(*busbw)))
+            .collect();
+        let usual = rate(self.usual_inside()?.busbw);
+        let all = all.join(", ");
+        (!slow.is_empty()).then(|| format!("{all} by itself, where {usual} are usual"))
+    }
+
+    /// How the whole does against a node and against what was expected: `3 nodes are 12× slower than one; 2.1× expected`; without a cause.
+    pub fn against_one(&self, slow_below: Percent) -> Option<String> {
+        let whole = self.whole.as_ref().filter(|whole| whole.nodes > 1)?;
+        let (nodes, binding) = (whole.nodes, self.binding()?);
+        let is_slow = self.of_expected()?.0 < slow_below.0;
+        let carry = match (self.pairs, &self.between) {
+            (Some(pairs), _) => format!("two nodes carry {} to each other", rate(pairs)),
+            (None, Some(between)) => {
+                format!("one rank a node reaches {}", rate(between.busbw))
+            }
+            (None, None) => return None,
+        };
+        let (Some(slower), Some(expected)) = (self.slowdown(), self.expected()) else {
+            let (reached, binding) = (rate(whole.busbw), rate(binding));
+            return Some(match is_slow {
+                true => format!("{nodes} nodes reach {reached}; {binding} expected"),
+                false => format!("{nodes} nodes reach {reached}, as expected: {carry}"),
+            });
+        };
+        Some(match is_slow {
+            true => format!(
+                "{nodes} nodes are {} slower than one; {} expected",
+                times(slower),
+                times(expected)
+            ),
+            false if slower < 1.05 => format!("{nodes} nodes are as fast as one: {carry}"),
+            false => format!(
+                "{nodes} nodes are {} slower than one, as expected: {carry}",
+                times(slower)
+            ),
+        })
     }
 
     /// The sentence: `multi-node is 9.1× slower than single-node: expected 8.8×, because …`.
@@ -138,6 +271,7 @@ mod tests {
             nodes: 1,
             bytes: 1 << 28,
             busbw: busbw * 8_000_000_000,
+            waiting: None,
         }
     }
 
@@ -147,24 +281,67 @@ mod tests {
             inside: vec![scope(90), scope(80)],
             between: Some(scope(10)),
             whole: Some(scope(8)),
+            pairs: None,
             bisection: None,
         };
         assert_eq!(
             scopes.sentence().unwrap(),
-            "multi-node is 10× slower than single-node: expected 8.0×, because one rank a node carries 10.0 GB/s between the nodes"
+            "multi-node is 11× slower than single-node: expected 9.0×, because one rank a node carries 10.0 GB/s between the nodes"
         );
         scopes.between = None;
         assert_eq!(
             scopes.sentence().unwrap(),
-            "multi-node is 10× slower than single-node"
+            "multi-node is 11× slower than single-node"
         );
         scopes.between = Some(scope(100));
-        scopes.whole = Some(scope(80));
+        scopes.whole = Some(scope(88));
         assert_eq!(
             scopes.sentence().unwrap(),
             "multi-node is as fast as single-node: expected as fast, because one rank a node carries 100 GB/s between the nodes"
         );
         scopes.inside.clear();
         assert_eq!(scopes.sentence(), None);
+    }
+
+    #[test]
+    fn the_whole_is_slow_beside_what_equal_pairs_carry() {
+        let slow_below = Percent(60.0);
+        let of = |host: &str, busbw| Scope {
+            host: Some(host.into()),
+            ..scope(busbw)
+        };
+        let mut scopes = Scopes {
+            inside: vec![of("n1", 90), of("n2", 88), of("n3", 20)],
+            between: Some(scope(4)),
+            whole: Some(Scope {
+                nodes: 3,
+                ..scope(4)
+            }),
+            pairs: Some(10 * 8_000_000_000),
+            bisection: None,
+        };
+        assert_eq!(scopes.of_expected(), Some(Percent(40.0)));
+        assert_eq!(
+            scopes.against_one(slow_below).unwrap(),
+            "3 nodes are 22× slower than one; 8.8× expected"
+        );
+        assert_eq!(
+            scopes.slow_alone_in_words(slow_below).unwrap(),
+            "n3 reaches 20.0 GB/s by itself, where 88.0 GB/s are usual"
+        );
+        // Without pairs one rank a node is what there is, and as slow as the whole.
+        scopes.pairs = None;
+        assert_eq!(
+            scopes.against_one(slow_below).unwrap(),
+            "3 nodes are 22× slower than one, as expected: one rank a node reaches 4.00 GB/s"
+        );
+        // Of one rank on each node nobody knows what a node reaches alone.
+        scopes.pairs = Some(10 * 8_000_000_000);
+        scopes.inside.clear();
+        assert_eq!(
+            scopes.against_one(slow_below).unwrap(),
+            "3 nodes reach 4.00 GB/s; 10.0 GB/s expected"
+        );
+        assert_eq!(scopes.slow_alone_in_words(slow_below), None);
     }
 }

@@ -15,7 +15,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 pub use self::members::Assembled;
-use self::scopes::{busbw, ended_well};
+pub use self::scopes::record_parts;
 use super::buffer_memory::check_buffers;
 use super::progress::ShowProgress;
 use super::ranks::RankProcess;
@@ -25,13 +25,12 @@ use crate::cluster::session_steps::StepAudience;
 use crate::fact::Percent;
 use crate::live::clock;
 use crate::live::worker::Progress;
-use crate::measure::plan::bisection::BISECTED;
 use crate::measure::plan::rank_choice::ChosenRanks;
+use crate::measure::plan::reply::measured_points;
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{NAME, Plan, Point};
 use crate::measure::plan::scope::{Scope, Scopes};
 use crate::source::recording::Recording;
-use crate::source::wire::Line;
 
 /// How long nodes wait for rank 0's next step: it may measure alone, or judge. If it is gone they know at once.
 pub const NEXT: Duration = Duration::from_secs(3600);
@@ -70,6 +69,22 @@ pub struct PartRequest {
     pub bisect: Option<BisectionLimits>,
 }
 
+/// What all nodes reached together, before its parts are measured.
+pub struct Whole {
+    plan: Plan,
+    /// The operation whose parts are measured.
+    point: Point,
+    /// What they reached, at rank 0.
+    scope: Option<Scope>,
+}
+
+impl Whole {
+    /// What all nodes reached, at rank 0.
+    pub fn scope(&self) -> Option<Scope> {
+        self.scope.clone()
+    }
+}
+
 impl Team {
     /// Measures these operations with all ranks, then the last of them in parts of the job, and records all at rank 0. Says why nothing was measured.
     ///
@@ -87,42 +102,71 @@ impl Team {
         if let Some(why) = self.unable("ready", check_buffers(own, &points).err())? {
             return Ok(Some(why));
         }
-        let last = points.last().cloned();
         let plan = all.clone().plan(points, 1, clock::boottime_ns());
-        let plan = self.agree_on("plan", &plan)?;
+        let mut plan = self.agree_on("plan", &plan)?;
         let how = RankProcess::of(recording, deadline);
-        let lines = self.make(&how, &plan, "whole")?;
-        let mut scopes = Scopes::default();
-        // If the whole fails there is nothing to compare its parts with.
-        let well = lines.as_ref().is_some_and(|lines| ended_well(lines)) && parts.inside;
-        let told = (self.session).exchange("well", &[], StepAudience::Rank0, SLACK, json!(well))?;
-        let well = told.values.get(&0) == Some(&Value::Bool(true));
-        if let Some(point) = last.filter(|_| well) {
-            let point = Point {
-                trials: point.trials.min(3),
-                ..point
-            };
-            scopes = self.scopes(&how, &plan, own, &point)?;
-            if let Some(limits) = parts.bisect {
-                let whole = lines.as_deref().and_then(|lines| busbw(&plan, lines));
-                scopes.bisection = self.bisect(&how, (&plan, all), &point, whole, limits)?;
+        let lines = self.make(&how, &plan, "whole")?.unwrap_or_default();
+        plan.adopt(&measured_points(&lines));
+        record_runs(recording, plan.to_value(), lines);
+        recording.end();
+        if parts.inside {
+            let mut scopes = Scopes::default();
+            if let Some(whole) = self.whole(recording)? {
+                scopes = self.scopes(&how, &whole, own)?;
+                if let Some(limits) = parts.bisect {
+                    scopes.bisection = self.bisect(&how, &whole, all, limits)?;
+                }
             }
+            record_parts(recording, scopes, false);
         }
         (self.show)(Progress::Done);
-        let mut value = plan.to_value();
-        if scopes.bisection.is_some() {
-            value[BISECTED] = Value::Bool(true);
-        }
-        record_runs(recording, value, lines.unwrap_or_default());
-        if parts.inside {
-            scopes.whole = Results::read(&recording.of(NAME))
-                .ok()
-                .and_then(|results| Scope::of(&results, None));
-            let at = recording.duration();
-            recording.add(Line::of(NAME, Scopes::question(), &scopes, at));
-        }
-        recording.end();
         Ok(None)
+    }
+
+    /// What rank 0 recorded of all ranks together, for all nodes; `None` if it is not valid: there is nothing to compare its parts with.
+    ///
+    /// # Errors
+    ///
+    /// A node is gone.
+    pub fn whole(&self, recording: &Recording) -> anyhow::Result<Option<Whole>> {
+        let results = Results::read(&recording.of(NAME)).ok();
+        let results = results.filter(|_| self.leads());
+        let scope = results
+            .as_ref()
+            .and_then(|results| Scope::of(results, None));
+        let plan = results
+            .filter(|_| scope.is_some())
+            .map(|results| results.plan);
+        let value = plan.map_or(Value::Null, |plan| plan.to_value());
+        let told = (self.session).exchange("whole", &[], StepAudience::Rank0, NEXT, value)?;
+        let plan = told.values.get(&0).filter(|value| !value.is_null());
+        let Some(plan) = plan.and_then(|value| Plan::from_value(value).ok()) else {
+            return Ok(None);
+        };
+        let point = plan.points.last().cloned();
+        Ok(point.map(|point| Whole {
+            point: Point {
+                trials: point.trials.min(3),
+                ..point
+            },
+            plan,
+            scope,
+        }))
+    }
+
+    /// What rank 0 says to a question: all nodes go on alike.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone.
+    pub fn agree(&self, step: &str, own: bool) -> anyhow::Result<bool> {
+        let told = (self.session).exchange(step, &[], StepAudience::Rank0, NEXT, json!(own))?;
+        Ok(told.values.get(&0) == Some(&Value::Bool(true)))
+    }
+
+    /// The session of its nodes.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
 
     /// The name of the node at this place.

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::told;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, limit, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, limit, node};
 use crate::measure::plan::bisection::BISECTED;
-use crate::measure::plan::scope::Scopes;
+use crate::measure::plan::scope::{COMPARED, Scopes};
 use crate::probe::Ask;
 
 /// States what was found by measuring parts, where the plan says that something was measured at all.
@@ -21,7 +21,9 @@ pub(super) fn state(
     let question = Scopes::question();
     let scopes = match plan {
         // Only a plan that says so has parts of which something follows.
-        Ok(Some(plan)) if plan.get(BISECTED) == Some(&Value::Bool(true)) => told(ask, &question),
+        Ok(Some(plan)) if [BISECTED, COMPARED].iter().any(|key| has(plan, key)) => {
+            told(ask, &question)
+        }
         Ok(_) => Ok(None),
         Err(gap) => Err(gap.clone()),
     };
@@ -30,12 +32,22 @@ pub(super) fn state(
         read.map_err(|error| Gap::not_understood(&question, error.to_string()))
     });
     let origin = Origin::Asked(question);
+    let is_compared = matches!(plan, Ok(Some(plan)) if has(plan, COMPARED));
     let bisection = match scopes {
         Err(gap) => {
-            facts.set(node, node::BISECTED, Fact::Unknown(gap));
+            facts.set(node, node::BISECTED, Fact::Unknown(gap.clone()));
+            facts.set(node, node::COMPARED, Fact::Unknown(gap));
             return;
         }
-        Ok(scopes) => scopes.and_then(|scopes| scopes.bisection),
+        Ok(scopes) => {
+            compare(
+                facts,
+                node,
+                scopes.as_ref().filter(|_| is_compared),
+                &origin,
+            );
+            scopes.and_then(|scopes| scopes.bisection)
+        }
     };
     facts.know(node, node::BISECTED, bisection.is_some(), &origin);
     let Some(bisection) = bisection else {
@@ -58,4 +70,43 @@ pub(super) fn state(
     facts.set(node, node::BISECTED_BETWEEN, between);
     let summary = Fact::Known(bisection.sentence(slow_below).into(), origin);
     facts.set(node, node::BISECTED_SUMMARY, summary);
+}
+
+/// Whether a plan has this member.
+fn has(plan: &Value, key: &str) -> bool {
+    plan.get(key) == Some(&Value::Bool(true))
+}
+
+/// States how all nodes do against one.
+fn compare(facts: &mut Facts, node: Id, scopes: Option<&Scopes>, origin: &Origin) {
+    let (below, alone) = (
+        facts.limit(limit::SLOW_NODES),
+        facts.limit(limit::SLOW_ALONE),
+    );
+    let scopes = scopes.and_then(|scopes| {
+        let said = scopes.against_one(below)?;
+        Some((scopes, scopes.of_expected()?, said))
+    });
+    facts.know(node, node::COMPARED, scopes.is_some(), origin);
+    let Some((scopes, of_expected, said)) = scopes else {
+        return;
+    };
+    let slow_alone = scopes.slow_alone_in_words(alone);
+    let slow_alone = slow_alone.unwrap_or_else(|| "none".into());
+    facts.know(node, node::OF_EXPECTED, of_expected, origin);
+    facts.know(node, node::AGAINST_ONE, said.into(), origin);
+    facts.know(node, node::SLOW_ALONE, slow_alone.into(), origin);
+    if let Some(wait) = scopes
+        .whole
+        .as_ref()
+        .and_then(|whole| whole.waiting.as_ref())
+    {
+        facts.know(node, node::CPU_WAIT, Percent(wait.percent), origin);
+        facts.know(node, node::CPU_WAIT_USUAL, Percent(wait.usual), origin);
+        facts.know(node, node::CPU_WAIT_OF, wait.words().into(), origin);
+    } else {
+        let gap = || Fact::Unknown(Gap::missing("how long each rank waited for a CPU"));
+        facts.set(node, node::CPU_WAIT, gap());
+        facts.set(node, node::CPU_WAIT_USUAL, gap());
+    }
 }

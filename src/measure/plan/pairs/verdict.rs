@@ -225,6 +225,15 @@ pub fn range(results: &Results) -> Option<Range> {
     range_of(results, |way| results.flow(way))
 }
 
+/// What equals carry one way: the upper quarter of all ways, since one bad node of three is in most of them.
+pub fn usual(results: &Results) -> Option<f64> {
+    let ways = results.ways();
+    let rates = ways.iter().filter_map(|way| results.flow(*way)?.rate());
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    part(&rates, 0.75)
+}
+
 /// The same from GPU to GPU, where both memories were measured.
 pub fn range_on_gpus(results: &Results) -> Option<Range> {
     range_of(results, |way| results.flow_on_gpus(way))

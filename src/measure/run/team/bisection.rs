@@ -1,30 +1,32 @@
 //! Which nodes slow a job down: its operation on halves of them, and on halves of the slow ones.
 
 use super::scopes::busbw;
-use super::{BisectionLimits, Team};
+use super::{BisectionLimits, Team, Whole};
 use crate::live::clock;
-use crate::live::worker::Progress;
 use crate::measure::plan::bisection::{self, Bisection, Measured, Step};
 use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::run::{Plan, Point, RankPlacement};
-use crate::measure::run::progress::ShowProgress;
+use crate::measure::run::progress::{ShowProgress, measuring};
 use crate::measure::run::ranks::RankProcess;
 
 impl Team {
-    /// Measures parts of the nodes until the cause is found or the time is up. `whole` is what all of them reached. Rank 0 leads, and gets the result.
-    pub(super) fn bisect(
+    /// Measures parts of the nodes until the cause is found or the time is up. Rank 0 leads, and gets the result.
+    ///
+    /// # Errors
+    ///
+    /// A node is gone.
+    pub fn bisect(
         &self,
         how: &RankProcess<'_>,
-        (plan, chosen): (&Plan, &ChosenRanks),
-        point: &Point,
-        whole: Option<u64>,
+        Whole { plan, point, scope }: &Whole,
+        chosen: &ChosenRanks,
         limits: BisectionLimits,
     ) -> anyhow::Result<Option<Bisection>> {
         if !self.leads() {
             self.follow_runs(how)?;
             return Ok(None);
         }
-        let nodes = self.counts.len();
+        let (nodes, whole) = (self.counts.len(), scope.as_ref().map(|scope| scope.busbw));
         let mut bisection = Bisection {
             host: (0..nodes).map(|node| self.name(node)).collect(),
             whole: whole.unwrap_or(0),
@@ -92,7 +94,7 @@ fn measure_parts(
                 bisection.parts.len() + 1,
                 bisection.names(&nodes)
             );
-            show(Progress::Waiting(&[&about]));
+            show(measuring(&about, "", begun.checked_add(within)));
             match part(&nodes) {
                 Ok(busbw) => bisection.parts.push(Measured { nodes, busbw }),
                 Err(error) => return Some(error.to_string()),

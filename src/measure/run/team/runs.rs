@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::remote_nodes::RemoteNodes;
 use super::{NEXT, SLACK, Team};
 use crate::cluster::session_steps::StepAudience;
-use crate::live::worker::Progress;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::run::{NAME, Plan, Run};
+use crate::measure::run::progress::measuring;
 use crate::measure::run::ranks::{self, LocalRanks, RankProcess, RemoteRanks};
 use crate::nccl_log::digest::Digest;
 use crate::source::Answer;
@@ -29,7 +29,7 @@ impl Team {
         for (number, run) in plan.runs.iter().enumerate() {
             let name = format!("{scope} {number}");
             let came = self.one(how, plan, *run, &name, |step| {
-                (self.show)(Progress::Waiting(&[&format!("{scope}: {step}")]));
+                (self.show)(measuring(scope, step, None));
             })?;
             all.extend(came.into_iter().flatten());
         }

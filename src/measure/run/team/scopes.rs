@@ -1,28 +1,30 @@
 //! The same operation inside each node, and between the nodes.
 
-use serde::Deserialize;
+use serde_json::Value;
 
-use super::{SLACK, Team};
+use super::{SLACK, Team, Whole};
 use crate::cluster::session_steps::StepAudience;
 use crate::live::clock;
+use crate::measure::plan::bisection::BISECTED;
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{NAME, Plan, Point, RankPlacement};
-use crate::measure::plan::scope::{Scope, Scopes};
+use crate::measure::plan::scope::{COMPARED, Scope, Scopes};
 use crate::measure::run::ranks::{self, RankProcess};
-use crate::source::Answer;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
 
 impl Team {
     /// What the operation reaches inside each node, and with one rank of each node.
-    pub(super) fn scopes(
+    ///
+    /// # Errors
+    ///
+    /// A node is gone.
+    pub fn scopes(
         &self,
         how: &RankProcess<'_>,
-        plan: &Plan,
+        Whole { plan, point, .. }: &Whole,
         own: &ChosenRanks,
-        point: &Point,
     ) -> anyhow::Result<Scopes> {
         let mut scopes = Scopes::default();
         let fit = |ranks: usize| Point {
@@ -89,18 +91,22 @@ impl Team {
     }
 }
 
-/// Whether all ranks of these lines ended well.
-pub(super) fn ended_well(lines: &[Line]) -> bool {
-    lines.iter().all(|line| match line {
-        Line::Reply { reply, .. } => match &reply.said {
-            Ok(Answer::Value(value)) => {
-                let reply = RankReply::deserialize(&**value);
-                reply.is_ok_and(|reply| reply.ended == Ended::Well) || value.get("ended").is_none()
-            }
-            _ => false,
-        },
-        _ => true,
-    })
+/// Records what parts of the whole reached. `compared` says that facts follow from that beside those of a bisection.
+pub fn record_parts(recording: &mut Recording, mut scopes: Scopes, compared: bool) {
+    let Ok(results) = Results::read(&recording.of(NAME)) else {
+        return;
+    };
+    scopes.whole = Scope::of(&results, None);
+    let mut plan = results.plan.to_value();
+    for (key, is) in [(BISECTED, scopes.bisection.is_some()), (COMPARED, compared)] {
+        if is {
+            plan[key] = Value::Bool(true);
+        }
+    }
+    recording.replace(NAME, Plan::question(), plan);
+    let at = recording.duration();
+    recording.add(Line::of(NAME, Scopes::question(), &scopes, at));
+    recording.end();
 }
 
 /// The bus bandwidth of the last operation of these lines in bits per second, where it is valid.
