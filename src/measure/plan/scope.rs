@@ -175,11 +175,14 @@ impl Scopes {
         ))
     }
 
-    /// Nodes that alone reach less than this share of what is usual, each with what it reaches.
+    /// Nodes that alone reach less than this share of what is usual, and less than the network carries, each with what it reaches.
     pub fn slow_alone(&self, share: Percent) -> Vec<(&str, u64)> {
         let usual = self.usual_inside().map_or(0, |scope| scope.busbw) as f64;
         let slow = self.inside.iter();
-        let slow = slow.filter(|scope| (scope.busbw as f64) < share.0 / 100.0 * usual);
+        let binding = self.binding().unwrap_or(0);
+        let slow = slow.filter(|scope| {
+            scope.busbw < binding && (scope.busbw as f64) < share.0 / 100.0 * usual
+        });
         slow.filter_map(|scope| Some((scope.host.as_deref()?, scope.busbw)))
             .collect()
     }
@@ -311,7 +314,7 @@ mod tests {
             ..scope(busbw)
         };
         let mut scopes = Scopes {
-            inside: vec![of("n1", 90), of("n2", 88), of("n3", 20)],
+            inside: vec![of("n1", 90), of("n2", 88), of("n3", 5)],
             between: Some(scope(4)),
             whole: Some(Scope {
                 nodes: 3,
@@ -327,7 +330,7 @@ mod tests {
         );
         assert_eq!(
             scopes.slow_alone_in_words(slow_below).unwrap(),
-            "n3 reaches 20.0 GB/s by itself, where 88.0 GB/s are usual"
+            "n3 reaches 5.00 GB/s by itself, where 88.0 GB/s are usual"
         );
         // Without pairs one rank a node is what there is, and as slow as the whole.
         scopes.pairs = None;
