@@ -20,13 +20,25 @@ const READABLE: &str = "it is no recording, and holds no output of a tool that i
     ibdev2netdev, ip link|addr|route, ethtool, lspci -vvv, lsmod, dmesg, nvidia-smi (-q, topo -m), iptables-save, nft -j list ruleset, \
     ulimit -a, sysctl -a, env, df, cat of a file (rdma-doctor collect-script prints a script that writes them all)";
 
-/// The reports on these inputs, if one of them at least is no recording: each by itself, or all together.
+/// What an input is.
+enum Input {
+    Recording,
+    /// Outputs of tools, a recording of each host.
+    Outputs(Vec<Recording>),
+    /// Neither; why.
+    Nothing(String),
+}
+
+/// The reports on these inputs, if one of them at least has outputs of tools: each by itself, or all together.
 ///
 /// # Errors
 ///
-/// An input that cannot be read, or holds nothing that can.
+/// The arguments do not fit each other.
 pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<Report>>> {
-    if !args.recordings.iter().any(|path| is_other(path)) {
+    let inputs = args.recordings.iter().map(|path| (path, input_of(path)));
+    let inputs: Vec<(&PathBuf, Input)> = inputs.collect();
+    let has_outputs = |(_, input): &(&PathBuf, Input)| matches!(input, Input::Outputs(_));
+    if !inputs.iter().any(has_outputs) {
         return Ok(None);
     }
     let expected = match &args.expect {
@@ -35,19 +47,46 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
     };
     let catalogue = input::catalogue(&args.select)?;
     let verbose = args.judge.verbose;
-    let parts: Vec<&[PathBuf]> = match args.each {
-        true => args.recordings.chunks(1).collect(),
-        false => vec![&args.recordings],
-    };
-    let mut reports = Vec::new();
-    for paths in parts {
-        let all = input::open(paths)?;
-        reports.push(match expected.clone() {
-            None => many::judged(&catalogue, &all, policy, verbose),
-            expected => many::recordings(&catalogue, &all, expected, policy, verbose),
-        });
+    // An input that cannot be read is a silent node of its file's name, and ends no other.
+    let mut parts: Vec<(Vec<Recording>, Vec<String>)> = Vec::new();
+    for (path, input) in inputs {
+        if args.each || parts.is_empty() {
+            parts.push(Default::default());
+        }
+        let Some((all, silent)) = parts.last_mut() else {
+            continue;
+        };
+        let read = match input {
+            Input::Outputs(recordings) => Ok(recordings),
+            Input::Recording => Recording::open(path)
+                .map(|one| vec![one])
+                .map_err(|e| e.to_string()),
+            Input::Nothing(why) => Err(why),
+        };
+        match read {
+            Ok(recordings) => all.extend(recordings),
+            Err(why) => {
+                terminal::say(&format!("rdma-doctor: {why}"));
+                silent.push(stem(path));
+            }
+        }
     }
-    Ok(Some(reports))
+    let report = |(all, silent): (Vec<Recording>, Vec<String>)| {
+        if silent.is_empty() && expected.is_none() {
+            return many::judged(&catalogue, &all, policy, verbose);
+        }
+        let here = all.iter().map(|one| one.header.node.clone());
+        let expected = expected.clone().unwrap_or_else(|| here.collect());
+        let expected = Some(expected.into_iter().chain(silent).collect());
+        many::recordings(&catalogue, &all, expected, policy, verbose)
+    };
+    Ok(Some(parts.into_iter().map(report).collect()))
+}
+
+/// The name of a file without its ending.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    stem.to_string_lossy().trim_end_matches(".tar").to_owned()
 }
 
 /// Whether this is a file or a directory, and no recording. What comes out of a pipe can be read once, and is a recording.
@@ -64,28 +103,33 @@ fn is_other(path: &Path) -> bool {
 ///
 /// It cannot be read, or holds nothing that can.
 pub fn open(path: &Path) -> anyhow::Result<Vec<Recording>> {
-    let recording = || {
-        Ok(vec![
-            Recording::open(path).map_err(|e| BadInput(e.to_string()))?,
-        ])
-    };
-    if !is_other(path) {
-        return recording();
+    match input_of(path) {
+        Input::Outputs(recordings) => Ok(recordings),
+        Input::Recording => {
+            let recording = Recording::open(path).map_err(|e| BadInput(e.to_string()))?;
+            Ok(vec![recording])
+        }
+        Input::Nothing(why) => Err(BadInput(why).into()),
     }
-    let bad = |why: &str| BadInput(format!("{}: {why}", terminal::path(path)));
-    let texts = live::evidence::read(path).map_err(|error| bad(&error.to_string()))?;
+}
+
+fn input_of(path: &Path) -> Input {
+    if !is_other(path) {
+        return Input::Recording;
+    }
+    let nothing = |why: &str| Input::Nothing(format!("{}: {why}", terminal::path(path)));
+    let texts = match live::evidence::read(path) {
+        Ok(texts) => texts,
+        Err(error) => return nothing(&error.to_string()),
+    };
     // A recording that was damaged at its beginning says itself what is wrong with it.
     if texts.iter().all(|text| {
         !text.is_member
             && (text.text.trim_start().starts_with("{\"rdma") || text.text.trim().is_empty())
     }) {
-        return recording();
+        return Input::Recording;
     }
-    let stem = path
-        .file_stem()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy();
-    let mut evidence = Evidence::of(stem.trim_end_matches(".tar"));
+    let mut evidence = Evidence::of(&stem(path));
     for text in &texts {
         match text.is_member {
             true => evidence.add_member(&text.path, &text.text),
@@ -106,7 +150,7 @@ pub fn open(path: &Path) -> anyhow::Result<Vec<Recording>> {
         ));
     }
     if evidence.is_empty() {
-        return Err(bad(READABLE).into());
+        return nothing(READABLE);
     }
-    Ok(evidence.finish())
+    Input::Outputs(evidence.finish())
 }

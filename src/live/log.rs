@@ -7,7 +7,7 @@ mod input;
 mod utf16;
 
 use crate::live::clock;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -163,19 +163,28 @@ fn feed(mut input: impl Read, limits: Limits) -> Digest {
 /// Whether a file begins like a recording of this program. What is read from a stream to see it would be lost.
 #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
 pub fn is_recording(path: &Path) -> bool {
-    const BEGINNING: &[u8] = b"{\"rdma-doctor-recording\"";
-    let mut first = [0; BEGINNING.len()];
+    /// The longest header that is looked for.
+    const HEADER: u64 = 64 << 10;
+    const KEY: &[u8] = b"\"rdma-doctor-recording\"";
     if !path.is_file() {
         return false;
     }
-    let read = open_input(path).and_then(|mut file| {
-        file.read_exact(&mut first[..4])?;
-        if first.starts_with(&ZSTD) {
-            let rest = io::Cursor::new(first[..4].to_vec()).chain(file);
-            zstd::stream::read::Decoder::new(rest)?.read_exact(&mut first)
-        } else {
-            file.read_exact(&mut first[4..])
-        }
+    let first_line = open_input(path).and_then(|mut file| {
+        let mut magic = Vec::new();
+        file.by_ref().take(4).read_to_end(&mut magic)?;
+        let is_zstd = magic.starts_with(&ZSTD);
+        let file = io::Cursor::new(magic).chain(file);
+        let input: Box<dyn Read> = match is_zstd {
+            true => Box::new(zstd::stream::read::Decoder::new(file)?),
+            false => Box::new(file),
+        };
+        let mut line = Vec::new();
+        io::BufReader::new(input)
+            .take(HEADER)
+            .read_until(b'\n', &mut line)?;
+        Ok(line)
     });
-    read.is_ok() && first == *BEGINNING
+    // The keys of an object have no order.
+    first_line
+        .is_ok_and(|line| line.starts_with(b"{") && line.windows(KEY.len()).any(|part| part == KEY))
 }

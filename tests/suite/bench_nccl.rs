@@ -218,7 +218,7 @@ fn ranks_that_hang_are_named_with_the_step_that_they_reached() {
     let found = troubles(&value);
     assert_eq!(found.len(), 4);
     assert_eq!((found[0].0, &*found[0].1), (3, "hung"));
-    assert_eq!(found[0].2, "all-reduce of 64 KiB: preparing");
+    assert_eq!(found[0].2, "all-reduce of 64 KiB: first try");
     for (_, ended, _, why) in &found[1..] {
         assert_eq!(
             (ended.as_str(), why.as_str()),
