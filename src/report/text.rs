@@ -24,6 +24,9 @@ pub enum Detail {
     Verbose,
 }
 
+/// So many areas of which nothing could be read have a line each; more share one.
+const UNRECORDED: usize = 3;
+
 /// Writes the report for people, in lines of at most `width` columns where text can be broken.
 pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize) -> io::Result<()> {
     headline(out, report)?;
@@ -227,7 +230,13 @@ impl Page {
         writeln!(out)?;
         let mut absent: Vec<&str> = Vec::new();
         let mut remedies: Vec<&str> = Vec::new();
+        let unrecorded = report.areas.iter().filter(|area| area.unrecorded);
+        let unrecorded: Vec<&str> = unrecorded.map(|area| area.area.as_str()).collect();
+        let is_folded = unrecorded.len() > UNRECORDED;
         for area in &report.areas {
+            if is_folded && area.unrecorded {
+                continue;
+            }
             let label = match area.state {
                 "examined" => format!("{:<11}", area.state).green(),
                 "partly" => format!("{:<11}", area.state).magenta(),
@@ -249,6 +258,11 @@ impl Page {
                 Some(remedy) if !remedies.contains(&remedy) => remedies.push(remedy),
                 _ => {}
             }
+        }
+        if is_folded {
+            let label = format!("{:<11}", "not seen").magenta().to_string();
+            let text = format!("{}: nothing of them could be read", unrecorded.join(", "));
+            self.wrap(out, &label, 11, &text)?;
         }
         if !absent.is_empty() {
             let label = format!("{:<11}", "none here");
