@@ -40,8 +40,8 @@ for ranks in 2 4; do
         status=$?
         carried=$(($(packets) - before))
         right $name && [ $status = 0 ] || fail "$name: status $status: $(why $name)"
-        # Of eleven operations of 2 MiB, one half of each crosses the wire at least, in packets of 1024 bytes.
-        [ $carried -gt 11000 ] || fail "$name: rxe0 sent and received $carried packets"
+        # Of two operations of 2 MiB, the first try and the one that is timed, one half crosses the wire at least, in packets of 1024 bytes.
+        [ $carried -gt 2000 ] || fail "$name: rxe0 sent and received $carried packets"
     done
 done
 bench in-place all-reduce --ranks 3 --in-place -b 1M --warmups 0 --trials 1 --qps 3 && right in-place || fail "in place, three connections:" $(why in-place)
