@@ -113,6 +113,8 @@ subject! {
     VIRTUAL_FUNCTION: bool = "virtual_function" from "gpu";
     /// Whether the kernel's KFD lists it, so that programs can compute on it. Source: sysfs class/kfd/kfd/topology/nodes.
     IN_KFD: bool = "in_kfd" from "amd_gpu";
+    /// How many GPUs of its device id the KFD lists, itself counted.
+    EQUALS_IN_KFD: u64 = "equals_in_kfd" from "amd_gpu";
     /// How many uncorrected errors amdgpu counted since it was loaded. Source: sysfs ras/*_err_count, ue (kernel documentation gpu/amdgpu/ras).
     RAS_UNCORRECTED: u64 = "ras_uncorrected" from "amd_gpu";
     /// The blocks that had them, with their counts, as far as they answered.

@@ -387,8 +387,6 @@ subject! {
     GDRDRV_DEVICE: bool = "gdrdrv_device" from "driver";
     /// Whether NCCL_GDRCOPY_ENABLE asks NCCL for GDRCopy.
     GDRCOPY_WANTED: bool = "gdrcopy_wanted" from "derive gpudirect";
-    /// On how many GPUs of AMD programs can compute. Source: sysfs class/kfd/kfd/topology/nodes.
-    KFD_GPUS: u64 = "kfd_gpus" from "amd_gpu";
     /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
     /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
     NVSWITCHES: u64 = "nvswitches" from "service";

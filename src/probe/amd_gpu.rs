@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::pci::DEVICES;
 use super::{Ask, Probe, inside};
 use crate::fact::kleene::Several;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, Subject, gpu, node};
+use crate::fact::{Fact, Facts, Id, Origin, Presence, Subject, gpu};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("amd_gpu", "what amdgpu says of AMD's GPUs", run);
@@ -23,16 +23,32 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
         return;
     };
     let compute = compute_nodes(ask);
-    let number = compute.clone().map(|nodes| nodes.len() as u64);
-    facts.set(own, node::KFD_GPUS, number);
-    for name in names.iter().filter(|name| name.contains(':')) {
-        let dir = inside(DEVICES, name);
+    let gpus: Vec<&Arc<str>> = names.iter().filter(|name| name.contains(':')).collect();
+    let each: Vec<Fact<(u64, bool)>> = gpus
+        .iter()
+        .map(|name| {
+            let device = ask.parse(format!("{DEVICES}/{name}/device"), super::whole_number);
+            let in_kfd = compute.clone().map(|nodes| nodes.contains(&***name));
+            device.zip(in_kfd)
+        })
+        .collect();
+    for (name, of_own) in gpus.into_iter().zip(&each) {
         let id = facts.instance(Subject::Gpu, own, name);
         let in_kfd = compute.clone().map(|nodes| nodes.contains(&**name));
         facts.set(id, gpu::IN_KFD, in_kfd);
+        // What a board's graphics is for is no measure of what computes.
+        let equals = of_own.clone().flat_map(|(model, _)| {
+            let all: Several<(u64, bool)> = each.iter().cloned().collect();
+            let count = all.count(|(other, in_kfd)| *other == model && *in_kfd);
+            count.map_or_else(Fact::Unknown, |count| {
+                Fact::derived(count, "the GPUs of amdgpu")
+            })
+        });
+        facts.set(id, gpu::EQUALS_IN_KFD, equals);
         // A driver without RAS for this GPU has no such directory.
-        if let Presence::Present(files, _) = ask.names_if_any(inside(&dir, "ras")) {
-            errors(ask, facts, id, &inside(&dir, "ras"), &files);
+        let ras = format!("{DEVICES}/{name}/ras");
+        if let Presence::Present(files, _) = ask.names_if_any(&*ras) {
+            errors(ask, facts, id, &ras, &files);
         }
     }
 }
@@ -40,62 +56,50 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
 /// Sums the counts of the GPU's blocks.
 fn errors(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, files: &[Arc<str>]) {
     let counted = files.iter().filter(|file| file.ends_with("_err_count"));
-    let blocks: Vec<(Arc<str>, Result<Counts, Gap>)> = counted
+    let blocks: Vec<(Arc<str>, Fact<u64>)> = counted
         .map(|file| {
-            let counts = ask.parse(inside(dir, file), counts);
             let block = file.trim_end_matches("_err_count").into();
-            (block, counts.as_result().cloned().map_err(Gap::clone))
+            (block, ask.parse(inside(dir, file), uncorrected))
         })
         .collect();
-    let several: Several<Counts> = blocks.iter().map(|(_, counts)| counts.clone()).collect();
-    let least = several.answered().iter().map(|one| one.uncorrected).sum();
+    let several: Several<u64> = blocks.iter().map(|(_, count)| count.clone()).collect();
+    let least = several.answered().iter().sum();
     let sum = several.known().map(|_| least);
     let how = || Origin::derived("the files of the directory ras");
     let sum = sum.map_or_else(Fact::Unknown, |sum| Fact::Known(sum, how()));
     facts.set_at_least(id, gpu::RAS_UNCORRECTED, sum, least);
-    let failed = blocks.iter().filter_map(|(block, counts)| {
-        let counts = counts.as_ref().ok()?;
-        (counts.uncorrected > 0).then(|| format!("{block} {}", counts.uncorrected).into())
+    let failed = blocks.iter().filter_map(|(block, count)| {
+        let count = count.known().filter(|count| **count > 0)?;
+        Some(format!("{block} {count}").into())
     });
     let failed: Arc<[Arc<str>]> = failed.collect();
     facts.know(id, gpu::RAS_BLOCKS, failed, &how());
 }
 
-/// What a block has counted since the driver was loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Counts {
-    uncorrected: u64,
-}
-
-/// `ue: 0`, `ce: 12`, a line each; newer kernels add `de: 0`.
-fn counts(text: &str) -> Result<Counts, String> {
-    let uncorrected = text.lines().find_map(|line| line.strip_prefix("ue:"));
-    let uncorrected = uncorrected.ok_or_else(|| format!("{text:?} has no line ue:"))?;
-    let number = uncorrected.trim().parse();
-    let uncorrected = number.map_err(|_| format!("{uncorrected:?} is no number"))?;
-    Ok(Counts { uncorrected })
+/// What a block has counted since the driver was loaded: `ue: 0`, `ce: 12`, a line each; newer kernels add `de: 0`.
+fn uncorrected(text: &str) -> Result<u64, String> {
+    let count = text.lines().find_map(|line| line.strip_prefix("ue:"));
+    let count = count.ok_or_else(|| format!("{text:?} has no line ue:"))?;
+    let number = count.trim().parse();
+    number.map_err(|_| format!("{count:?} is no number"))
 }
 
 /// The PCI addresses of the GPUs on which programs can compute.
 fn compute_nodes(ask: &Ask<'_>) -> Fact<BTreeSet<String>> {
-    let names = match ask.names_if_any(KFD) {
-        Presence::Present(names, origin) => Fact::Known(names, origin),
-        Presence::Absent(origin) => Fact::Known(Arc::default(), origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    let of = |name: &Arc<str>| {
-        let file = format!("{KFD}/{name}/properties");
-        let place = ask.parse(file, place);
-        place.as_result().cloned().map_err(Gap::clone)
-    };
-    match names {
-        Fact::Known(names, origin) => {
-            let nodes: Several<Option<String>> = names.iter().map(of).collect();
-            let places = nodes.known().map(|all| all.iter().flatten().cloned());
-            places.map_or_else(Fact::Unknown, |all| Fact::Known(all.collect(), origin))
-        }
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    }
+    let names = ask.names_if_any(KFD).or_absent(Arc::default());
+    names.flat_map(|names| {
+        let places = names.iter().map(|name| {
+            let file = format!("{KFD}/{name}/properties");
+            ask.parse(file, place)
+        });
+        let places: Several<Option<String>> = places.collect();
+        let known = places
+            .known()
+            .map(|all| all.iter().flatten().cloned().collect());
+        known.map_or_else(Fact::Unknown, |all| {
+            Fact::derived(all, "the nodes of the KFD")
+        })
+    })
 }
 
 /// The PCI address of a node of the KFD; none of a processor. Bits 28 to 31 of the place are the number of a partition.
@@ -121,7 +125,10 @@ mod tests {
     use crate::probe::testing::{known, run};
 
     const GPUS: &[&str] = &[
-        r#"{"q":{"list":"/sys/bus/pci/drivers/amdgpu"},"names":["0000:06:00.0","0000:26:00.0","bind","module","uevent"]}"#,
+        r#"{"q":{"list":"/sys/bus/pci/drivers/amdgpu"},"names":["0000:06:00.0","0000:26:00.0","0000:c5:00.0","bind","module","uevent"]}"#,
+        r#"{"q":{"read":"/sys/bus/pci/devices/0000:06:00.0/device"},"text":"0x74a1\n"}"#,
+        r#"{"q":{"read":"/sys/bus/pci/devices/0000:26:00.0/device"},"text":"0x74a1\n"}"#,
+        r#"{"q":{"read":"/sys/bus/pci/devices/0000:c5:00.0/device"},"text":"0x164e\n"}"#,
         r#"{"q":{"list":"/sys/bus/pci/devices/0000:06:00.0/ras"},"names":["features","umc_err_count","gfx_err_count"]}"#,
         r#"{"q":{"list":"/sys/bus/pci/devices/0000:26:00.0/ras"},"errno":"ENOENT"}"#,
         r#"{"q":{"list":"/sys/bus/pci/devices/0000:26:00.0"},"names":["class"]}"#,
@@ -159,6 +166,21 @@ mod tests {
     }
 
     #[test]
+    fn graphics_beside_gpus_that_compute_have_no_equal_in_the_kfd() {
+        let (facts, _) = run(&PROBE, GPUS);
+        let of = |name| {
+            let in_kfd = known(&facts, Subject::Gpu, name, gpu::IN_KFD);
+            (
+                in_kfd,
+                known(&facts, Subject::Gpu, name, gpu::EQUALS_IN_KFD),
+            )
+        };
+        assert_eq!(of("0000:06:00.0"), (Some(true), Some(1)));
+        assert_eq!(of("0000:26:00.0"), (Some(false), Some(1)));
+        assert_eq!(of("0000:c5:00.0"), (Some(false), Some(0)));
+    }
+
+    #[test]
     fn a_count_that_is_lost_hides_no_other() {
         let (facts, _) = run(&PROBE, GPUS);
         let id = facts.all(Subject::Gpu).next().unwrap();
@@ -172,6 +194,6 @@ mod tests {
         let text = "simd_count 152\nlocation_id 805309184\ndomain 1\n";
         assert_eq!(place(text), Ok(Some("0001:0b:00.0".into())));
         assert!(place("").is_err() && place("simd_count 8\n").is_err());
-        assert!(counts("ce: 0").is_err() && counts("ue: x").is_err());
+        assert!(uncorrected("ce: 0").is_err() && uncorrected("ue: x").is_err());
     }
 }
