@@ -136,21 +136,22 @@ fn input_of(path: &Path) -> Input {
             false => evidence.add_text(&terminal::path(path), &text.text),
         }
     }
-    for named in evidence.unread().iter().take(NAMED) {
+    let unread = evidence.unread();
+    if evidence.is_empty() {
+        let known = unread
+            .iter()
+            .take(NAMED)
+            .map(|named| format!("; {named}: known, and not read"));
+        return nothing(&format!("{READABLE}{}", known.collect::<String>()));
+    }
+    for named in unread.iter().take(NAMED) {
         terminal::say(&format!("rdma-doctor: {named}: known, and not read"));
     }
-    if let Some(more) = evidence
-        .unread()
-        .len()
-        .checked_sub(NAMED)
-        .filter(|more| *more > 0)
-    {
+    let more = unread.len().saturating_sub(NAMED);
+    if more > 0 {
         terminal::say(&format!(
             "rdma-doctor: {more} more outputs are known, and not read"
         ));
-    }
-    if evidence.is_empty() {
-        return nothing(READABLE);
     }
     Input::Outputs(evidence.finish())
 }
