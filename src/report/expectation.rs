@@ -45,7 +45,7 @@ impl Expectation {
         toml::from_str(text).map_err(|error| error.message().to_owned())
     }
 
-    /// What is to be expected of a report from now on. Of what was expected before, the list of nodes stays, and whether the headline counts.
+    /// The expectation that a report meets. It keeps the list of nodes of the earlier one, and whether the headline is compared.
     pub fn of(report: &Report, before: Option<&Expectation>) -> Self {
         let mut causes: Vec<ExpectedCause> = report
             .causes

@@ -58,7 +58,7 @@ impl Answer {
                 answer.because = Some(because);
             }
             None => {
-                let (tried, next) = untold(scopes);
+                let (tried, next) = cause_not_found(scopes);
                 let nothing = match tried.is_empty() {
                     true => String::new(),
                     false => format!(": {} tells why", tried.join(" and ")),
@@ -84,7 +84,7 @@ fn unprefixed(cause: &Finding) -> &str {
 }
 
 /// What was tried in vain, and what to try next.
-fn untold(scopes: &Scopes) -> (Vec<&'static str>, &'static str) {
+fn cause_not_found(scopes: &Scopes) -> (Vec<&'static str>, &'static str) {
     let mut tried = vec!["no rank", "no node alone"];
     let nodes = scopes.whole.as_ref().map_or(0, |whole| whole.nodes);
     if scopes.pairs.is_none() {

@@ -432,7 +432,7 @@ impl Table {
         }
     }
 
-    /// States whether machines share what each has for itself, and who does.
+    /// States whether two machines have the same address, GUID or name, and which two.
     fn state_shared(
         &self,
         facts: &mut Facts,
@@ -644,7 +644,7 @@ impl Table {
             _ => Fact::derived(self.silent.is_empty(), here),
         };
         facts.set(id, comparison::COMPLETE, complete);
-        let all = "those who answered and those who did not";
+        let all = "the recordings and the silent nodes";
         facts.derive(id, comparison::NODES, total as u64, all);
         facts.derive(id, comparison::SUMMARY, summary.into(), here);
         facts.derive(id, comparison::ODD, sides::names(&names).into(), here);
