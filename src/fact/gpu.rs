@@ -115,6 +115,10 @@ subject! {
     IN_KFD: bool = "in_kfd" from "amd_gpu";
     /// How many GPUs of its device id the KFD lists, itself counted.
     EQUALS_IN_KFD: u64 = "equals_in_kfd" from "amd_gpu";
+    /// How many xGMI links to other GPUs it has. Source: sysfs class/kfd/kfd/topology/nodes/N/io_links, type 11.
+    XGMI_LINKS: u64 = "xgmi_links" from "amd_gpu";
+    /// The most xGMI links that a GPU of its device id has, itself counted.
+    EQUALS_XGMI_LINKS: u64 = "equals_xgmi_links" from "amd_gpu";
     /// How many uncorrected errors amdgpu counted since it was loaded. Source: sysfs ras/*_err_count, ue (kernel documentation gpu/amdgpu/ras).
     RAS_UNCORRECTED: u64 = "ras_uncorrected" from "amd_gpu";
     /// The blocks that had them, with their counts, as far as they answered.
@@ -366,7 +370,9 @@ subject! {
     /// How healthy its fabric is, in one word. Source: nvmlDeviceGetGpuFabricInfoV, healthSummary.
     FABRIC_HEALTH: FabricHealth = "fabric_health" from "nvml";
     /// What is wrong with its fabric: "degraded-bandwidth", "route-recovery", "route-unhealthy", "access-timeout-recovery",
-    /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks"; none if nothing is, or the driver does not say.
+    /// "incorrect-sysguid", "incorrect-chassis", "no-partition", "insufficient-nvlinks", "incompatible-gpu-firmware", "invalid-location",
+    /// "invalid-gpu-state", "incorrect-configuration" (one that this program does not know), "fabric-manager-disconnected"; none if nothing is, or the
+    /// driver does not say.
     /// Source: nvmlDeviceGetGpuFabricInfoV, healthMask.
     FABRIC_PROBLEMS: Arc<[Arc<str>]> = "fabric_problems" from "nvml";
 

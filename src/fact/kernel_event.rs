@@ -104,6 +104,28 @@ words! {
     }
 }
 
+words! {
+    /// What the registers that Xid 74 prints say of the NVLink, the gravest first. Source: NVIDIA's Xid catalogue, workflow NVLINK_ERR.
+    pub enum LinkError {
+        /// An error of ECC or parity that the hardware could not correct.
+        Parity = "parity",
+        /// Most likely the link's mechanical connection.
+        Connection = "connection",
+        /// The channel's signal is marginal.
+        Signal = "signal",
+        /// The catalogue asks to report these bits, or does not list them.
+        Unexpected = "unexpected",
+        /// It follows from another error.
+        Secondary = "secondary",
+        /// Many corrected errors: the link goes on.
+        Corrected = "corrected",
+        /// The catalogue says to ignore it.
+        Ignorable = "ignorable",
+        /// The line prints no registers, or is of another Xid.
+        NotPrinted = "not-printed",
+    }
+}
+
 subject! {
     /// A class of lines in the kernel's log that matters: one for each device that such a line was seen of, and one if none was seen.
     KernelEvent = "kernel_event" from "kernel_log";
@@ -141,6 +163,8 @@ subject! {
     /// Whether the last line states that the error is fatal, or uncorrected if there are corrected ones. Of Xids 144 to 150: that it is fatal, if the
     /// reason why the link went down is not one of those for which NVIDIA's catalogue says to ignore it.
     FATAL: bool = "fatal" from "kernel_log";
+    /// What the registers of the last Xid 74 say.
+    LINK_ERROR: LinkError = "link_error" from "kernel_log";
     /// The PCIe bandwidth that the driver measured.
     PCIE_BANDWIDTH: BitRate = "pcie_bandwidth" from "kernel_log";
     /// The kind of device that the lines concern.

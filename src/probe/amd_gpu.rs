@@ -1,9 +1,10 @@
-//! What the kernel's amdgpu says of AMD's GPUs without a library: errors of memory and logic (RAS), and whether programs can compute on them (KFD).
+//! What the kernel's amdgpu says of AMD's GPUs without a library: errors of memory and logic (RAS), whether programs can compute on them, and their
+//! xGMI links (KFD).
 //!
 //! Modelled on the kernel's documentation (gpu/amdgpu/ras) and on kfd_topology.c; not seen on hardware. The file `xgmi_error` is not read: reading it
 //! clears what it says.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::pci::DEVICES;
@@ -18,33 +19,52 @@ pub const PROBE: Probe = Probe::new("amd_gpu", "what amdgpu says of AMD's GPUs",
 const DRIVER: &str = "/sys/bus/pci/drivers/amdgpu";
 const KFD: &str = "/sys/class/kfd/kfd/topology/nodes";
 
+/// The xGMI links of each GPU on which programs can compute, by its PCI address.
+type ComputeGpus = BTreeMap<String, Fact<u64>>;
+
 fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
     let Presence::Present(names, _) = ask.names_if_any(DRIVER) else {
         return;
     };
-    let compute = compute_nodes(ask);
+    let compute = compute_gpus(ask);
     let gpus: Vec<&Arc<str>> = names.iter().filter(|name| name.contains(':')).collect();
-    let each: Vec<Fact<(u64, bool)>> = gpus
+    // Of each GPU its device id, and its links if the KFD lists it.
+    let each: Vec<Fact<(u64, Option<Fact<u64>>)>> = gpus
         .iter()
         .map(|name| {
             let device = ask.parse(format!("{DEVICES}/{name}/device"), super::whole_number);
-            let in_kfd = compute.clone().map(|nodes| nodes.contains(&***name));
-            device.zip(in_kfd)
+            let links = compute
+                .clone()
+                .map(|compute| compute.get(&***name).cloned());
+            device.zip(links)
         })
         .collect();
     for (name, of_own) in gpus.into_iter().zip(&each) {
         let id = facts.instance(Subject::Gpu, own, name);
-        let in_kfd = compute.clone().map(|nodes| nodes.contains(&**name));
+        let in_kfd = compute.clone().map(|compute| compute.contains_key(&**name));
         facts.set(id, gpu::IN_KFD, in_kfd);
         // What a board's graphics is for is no measure of what computes.
         let equals = of_own.clone().flat_map(|(model, _)| {
-            let all: Several<(u64, bool)> = each.iter().cloned().collect();
-            let count = all.count(|(other, in_kfd)| *other == model && *in_kfd);
+            let all: Several<(u64, Option<Fact<u64>>)> = each.iter().cloned().collect();
+            let count = all.count(|(other, links)| *other == model && links.is_some());
             count.map_or_else(Fact::Unknown, |count| {
                 Fact::derived(count, "the GPUs of amdgpu")
             })
         });
         facts.set(id, gpu::EQUALS_IN_KFD, equals);
+        if let Fact::Known((model, Some(links)), _) = of_own {
+            let of_equals = each.iter().filter_map(|of| match of {
+                Fact::Known((other, links), _) => links.clone().filter(|_| other == model),
+                Fact::Unknown(gap) => Some(Fact::Unknown(gap.clone())),
+            });
+            let of_equals: Several<u64> = of_equals.collect();
+            let least = of_equals.answered().iter().copied().max().unwrap_or(0);
+            let most = of_equals.max().map_or_else(Fact::Unknown, |most| {
+                Fact::derived(most.unwrap_or(0), "the GPUs of amdgpu")
+            });
+            facts.set(id, gpu::XGMI_LINKS, links.clone());
+            facts.set_at_least(id, gpu::EQUALS_XGMI_LINKS, most, least);
+        }
         // A driver without RAS for this GPU has no such directory.
         let ras = format!("{DEVICES}/{name}/ras");
         if let Presence::Present(files, _) = ask.names_if_any(&*ras) {
@@ -84,35 +104,65 @@ fn uncorrected(text: &str) -> Result<u64, String> {
     number.map_err(|_| format!("{count:?} is no number"))
 }
 
-/// The PCI addresses of the GPUs on which programs can compute.
-fn compute_nodes(ask: &Ask<'_>) -> Fact<BTreeSet<String>> {
+/// The GPUs on which programs can compute. A GPU that is partitioned has a node for each part: its links are those of the part that has most.
+fn compute_gpus(ask: &Ask<'_>) -> Fact<ComputeGpus> {
     let names = ask.names_if_any(KFD).or_absent(Arc::default());
     names.flat_map(|names| {
-        let places = names.iter().map(|name| {
-            let file = format!("{KFD}/{name}/properties");
-            ask.parse(file, place)
+        let nodes = names.iter().map(|name| {
+            let dir = format!("{KFD}/{name}");
+            let place = ask.parse(inside(&dir, "properties"), place);
+            place
+                .map(|place| place.map(|place| (place, xgmi_links(ask, &inside(&dir, "io_links")))))
         });
-        let places: Several<Option<String>> = places.collect();
-        let known = places
-            .known()
-            .map(|all| all.iter().flatten().cloned().collect());
+        let nodes: Several<Option<(String, Fact<u64>)>> = nodes.collect();
+        let known = nodes.known().map(|all| {
+            let mut gpus = ComputeGpus::new();
+            for (place, links) in all.iter().flatten() {
+                let most = match gpus.remove(place) {
+                    Some(other) => other.zip(links.clone()).map(|(a, b)| a.max(b)),
+                    None => links.clone(),
+                };
+                gpus.insert(place.clone(), most);
+            }
+            gpus
+        });
         known.map_or_else(Fact::Unknown, |all| {
             Fact::derived(all, "the nodes of the KFD")
         })
     })
 }
 
+/// How many of a node's links are xGMI: `HSA_IOLINK_TYPE_XGMI` of the kernel's kfd_crat.h.
+fn xgmi_links(ask: &Ask<'_>, dir: &str) -> Fact<u64> {
+    const XGMI: u64 = 11;
+    let links = ask.names_if_any(dir).or_absent(Arc::default());
+    links.flat_map(|links| {
+        let types = links.iter().map(|link| {
+            ask.parse(inside(&inside(dir, link), "properties"), |text| {
+                number(text, "type ")
+            })
+        });
+        let types: Several<u64> = types.collect();
+        let count = types.count(|kind| *kind == XGMI);
+        count.map_or_else(Fact::Unknown, |count| {
+            Fact::derived(count, "the links of the KFD's nodes")
+        })
+    })
+}
+
+/// The number of a line `name 11`.
+fn number(text: &str, name: &str) -> Result<u64, String> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.and_then(|rest| rest.trim().parse().ok());
+    value.ok_or_else(|| format!("no number {name}"))
+}
+
 /// The PCI address of a node of the KFD; none of a processor. Bits 28 to 31 of the place are the number of a partition.
 fn place(text: &str) -> Result<Option<String>, String> {
-    let number = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let value = line.and_then(|rest| rest.trim().parse::<u32>().ok());
-        value.ok_or_else(|| format!("no number {name}"))
-    };
-    if number("simd_count ")? == 0 {
+    if number(text, "simd_count ")? == 0 {
         return Ok(None);
     }
-    let (domain, place) = (number("domain ")?, number("location_id ")?);
+    let (domain, place) = (number(text, "domain ")?, number(text, "location_id ")?);
     let (bus, device, function) = (place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
     Ok(Some(format!(
         "{domain:04x}:{bus:02x}:{device:02x}.{function}"
@@ -178,6 +228,56 @@ mod tests {
         assert_eq!(of("0000:06:00.0"), (Some(true), Some(1)));
         assert_eq!(of("0000:26:00.0"), (Some(false), Some(1)));
         assert_eq!(of("0000:c5:00.0"), (Some(false), Some(0)));
+    }
+
+    #[test]
+    fn links_between_gpus_are_counted_and_compared() {
+        const NODES: &str = "/sys/class/kfd/kfd/topology/nodes";
+        let link = |node: u32, link: u32, kind: u32| {
+            format!(
+                r#"{{"q":{{"read":"{NODES}/{node}/io_links/{link}/properties"}},"text":"type {kind}\nnode_from {node}\n"}}"#
+            )
+        };
+        let list = |node: u32, names: &str| {
+            format!(r#"{{"q":{{"list":"{NODES}/{node}/io_links"}},"names":{names}}}"#)
+        };
+        let added = [
+            format!(r#"{{"q":{{"list":"{NODES}"}},"names":["0","1","2"]}}"#),
+            format!(
+                r#"{{"q":{{"read":"{NODES}/2/properties"}},"text":"simd_count 1216\nlocation_id 9728\ndomain 0\n"}}"#
+            ),
+            list(1, r#"["0","1"]"#),
+            link(1, 0, 2),
+            link(1, 1, 11),
+            list(2, r#"["0"]"#),
+            link(2, 0, 2),
+        ];
+        let same = |line: &&&str| !line.contains(r#"topology/nodes"}"#);
+        let lines: Vec<&str> = GPUS.iter().filter(same).copied().collect();
+        let of = |lines: &[&str], name, key| known(&run(&PROBE, lines).0, Subject::Gpu, name, key);
+        let all: Vec<&str> = lines
+            .iter()
+            .copied()
+            .chain(added.iter().map(String::as_str))
+            .collect();
+        let (first, second) = ("0000:06:00.0", "0000:26:00.0");
+        assert_eq!(of(&all, first, gpu::XGMI_LINKS), Some(1));
+        assert_eq!(of(&all, second, gpu::XGMI_LINKS), Some(0));
+        assert_eq!(of(&all, second, gpu::EQUALS_XGMI_LINKS), Some(1));
+        // One link that does not say its type leaves the count open, and what the others have is a bound.
+        let lost: Vec<&str> = all
+            .iter()
+            .copied()
+            .filter(|line| !line.contains("/2/io_links/0"))
+            .collect();
+        assert_eq!(of(&lost, second, gpu::XGMI_LINKS), None);
+        let (facts, _) = run(&PROBE, &lost);
+        let id = facts
+            .all(Subject::Gpu)
+            .find(|id| facts.name(*id) == second)
+            .unwrap();
+        let least = facts.at_least(id, gpu::EQUALS_XGMI_LINKS.index);
+        assert_eq!(least, Some(&crate::fact::Value::Count(1)));
     }
 
     #[test]

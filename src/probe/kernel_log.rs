@@ -3,6 +3,7 @@
 //! A line proves that something happened, and when. That nothing happened is known only if the log still reaches back to boot.
 
 mod classes;
+mod nvlink_registers;
 #[cfg(test)]
 mod tests;
 
@@ -105,6 +106,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     let end = group.end.unwrap_or("and nothing was logged of it since");
     facts.know(id, fact::END, end.into(), origin);
     facts.set(id, fact::FATAL, known(group.event.fatal));
+    facts.know(id, fact::LINK_ERROR, group.event.link_error, origin);
     if let Some(code) = group.event.code {
         facts.know(id, fact::CODE, code, origin);
     }

@@ -205,6 +205,16 @@ const OPEN: &[(&str, &[&str], &str)] = &[
         &["/proc/net/route", "/sys/class/infiniband/"],
         "whether the port is meant to be used",
     ),
+    (
+        "gpu/amd-without-kfd",
+        &["/sys/bus/pci/drivers/amdgpu/", "/sys/class/kfd/"],
+        "which GPUs there are, and which of them the KFD lists",
+    ),
+    (
+        "gpu/xgmi-fewer-than-equals",
+        &["/sys/bus/pci/drivers/amdgpu/", "/sys/class/kfd/", "/device"],
+        "which GPUs there are, of which model, and their links",
+    ),
     ("job/", &["job_process"], "which process was named"),
     (
         "nccl/",

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::nvlink_registers;
 use crate::fact::BitRate;
 use crate::fact::kernel_event::EventClass::{self, *};
+use crate::fact::kernel_event::LinkError;
 
 /// Those that recordings before 0.2 did not look for: the last of them.
 pub(super) const LATER: &[EventClass] = EventClass::ALL.split_at(30).1;
@@ -73,6 +75,9 @@ const ALL_ONES: u64 = 1_048_560;
 const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
 const NVIDIA_LOADED: &str = "NVRM: loading NVIDIA UNIX";
 const FELL_OFF: &str = "fallen off the bus";
+/// The Xid of a fatal error of an NVLink, up to Hopper.
+const NVLINK_ERROR: u64 = 74;
+
 /// The Xid of a GPU that fell off the bus.
 const FELL_OFF_CODE: u64 = 79;
 /// Libraries in which a crash tells of the network or of the GPUs, after `in `.
@@ -187,6 +192,7 @@ pub(super) struct Event {
     pub(super) code: Option<u64>,
     pub(super) fatal: bool,
     pub(super) bandwidth: Option<BitRate>,
+    pub(super) link_error: LinkError,
 }
 
 impl Event {
@@ -237,6 +243,10 @@ impl Event {
             code,
             fatal,
             bandwidth: (class == PcieBandwidth).then(|| bandwidth(line)).flatten(),
+            link_error: (code == Some(NVLINK_ERROR))
+                .then(|| nvlink_registers::meaning(line))
+                .flatten()
+                .unwrap_or(LinkError::NotPrinted),
         })
     }
 }

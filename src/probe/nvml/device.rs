@@ -1,5 +1,6 @@
 //! What NVML reports about one GPU.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -450,27 +451,36 @@ fn reason_names(bits: u64) -> Arc<[Arc<str>]> {
         .collect()
 }
 
-/// `NVML_GPU_FABRIC_HEALTH_MASK_*`: two bits each say true (1), false (2) or nothing (0); four say what of the configuration is wrong.
+/// `NVML_GPU_FABRIC_HEALTH_MASK_*`, up to release 615: two bits each say true (1), false (2) or nothing (0), and the last two flags are problems when false;
+/// four bits say what of the configuration is wrong.
 fn problem_names(mask: u64) -> Arc<[Arc<str>]> {
-    const FLAGS: [(u64, &str); 4] = [
-        (0, "degraded-bandwidth"),
-        (2, "route-recovery"),
-        (4, "route-unhealthy"),
-        (6, "access-timeout-recovery"),
+    const TRUE: u64 = 1;
+    const FALSE: u64 = 2;
+    const FLAGS: [(u64, u64, &str); 6] = [
+        (0, TRUE, "degraded-bandwidth"),
+        (2, TRUE, "route-recovery"),
+        (4, TRUE, "route-unhealthy"),
+        (6, TRUE, "access-timeout-recovery"),
+        (12, FALSE, "no-partition"),
+        (14, FALSE, "fabric-manager-disconnected"),
     ];
     let flags = FLAGS
         .iter()
-        .filter(|(shift, _)| mask >> shift & 3 == 1)
-        .map(|(_, name)| Arc::from(*name));
-    let configuration: Option<Arc<str>> = match mask >> 8 & 15 {
+        .filter(|(shift, problem, _)| mask >> shift & 3 == *problem)
+        .map(|(.., name)| *name);
+    let configuration = match mask >> 8 & 15 {
         0 | 1 => None,
-        2 => Some("incorrect-sysguid".into()),
-        3 => Some("incorrect-chassis".into()),
-        4 => Some("no-partition".into()),
-        5 => Some("insufficient-nvlinks".into()),
-        number => Some(format!("incorrect-configuration-{number}").into()),
+        2 => Some("incorrect-sysguid"),
+        3 => Some("incorrect-chassis"),
+        4 => Some("no-partition"),
+        5 => Some("insufficient-nvlinks"),
+        6 => Some("incompatible-gpu-firmware"),
+        7 => Some("invalid-location"),
+        8 => Some("invalid-gpu-state"),
+        _ => Some("incorrect-configuration"),
     };
-    flags.chain(configuration).collect()
+    let names: BTreeSet<&str> = flags.chain(configuration).collect();
+    names.into_iter().map(Arc::from).collect()
 }
 
 #[cfg(test)]
@@ -486,10 +496,16 @@ mod tests {
             problem_names(0b0101_1010_1001).join(" "),
             "degraded-bandwidth insufficient-nvlinks"
         );
-        assert_eq!(
-            problem_names(0b1001_0000_0000).join(" "),
-            "incorrect-configuration-9"
-        );
+        let of = |mask| problem_names(mask).join(" ");
+        assert_eq!(of(6 << 8), "incompatible-gpu-firmware");
+        assert_eq!(of(7 << 8), "invalid-location");
+        assert_eq!(of(8 << 8), "invalid-gpu-state");
+        assert_eq!(of(9 << 8), "incorrect-configuration");
+        // Assigned to a partition, and connected to the fabric manager.
+        assert_eq!(of(0b0101_0001_1010_1010), "");
+        assert_eq!(of(0b1001_0001_0000_0000), "fabric-manager-disconnected");
+        // Old and new drivers say it in two places.
+        assert_eq!(of(0b0110_0100_0000_0000), "no-partition");
         assert_eq!(reason_names(0x88).join(" "), "hw-slowdown power-brake");
         assert_eq!(reason_names(0x1200).join(" "), "reason 9 reason 12");
         assert!(reason_names(0).is_empty());
