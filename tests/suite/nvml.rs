@@ -2,6 +2,7 @@
 //! loaded. What is asserted is how it asks, reads, and ends; nothing here is a recording of hardware.
 
 use crate::bench_p2p::GPU as GPUS;
+use crate::known_half::judged;
 use crate::process::PATIENT;
 use crate::stage::{Stage, StageRecording};
 use rdma_doctor::fact::gpu::{self, GpuMode, RecoveryAction};
@@ -511,6 +512,37 @@ fn a_container_with_some_of_the_gpus() {
     assert_eq!(seen.gpu(GPUS[1], gpu::IN_NVML), Some(false));
     assert_eq!(seen.gpu(GPUS[1], gpu::GIVEN), Some(false));
     assert_eq!(seen.gpu(GPUS[0], gpu::GIVEN), Some(true));
+}
+
+/// What a machine lacks by design, or was not given, is no fault of it.
+#[test]
+fn healthy_gpus_of_each_kind_are_quiet() {
+    for machine in [
+        "hgx-h100.toml",
+        "one-h100.toml",
+        "pcie-l40s.toml",
+        "vgpu.toml",
+        "mig-given.toml",
+    ] {
+        let Some(stage) = stage(machine) else {
+            return;
+        };
+        let report = judged(&stage.record().recording);
+        let of_gpus = |check: &str| {
+            ["gpu/", "nvlink/", "fabric/", "driver/", "p2p/"]
+                .iter()
+                .any(|group| check.starts_with(group))
+        };
+        let causes: Vec<_> = report
+            .causes
+            .iter()
+            .filter(|cause| of_gpus(&cause.check))
+            .map(|cause| &cause.sentence)
+            .collect();
+        assert!(causes.is_empty(), "{machine}: {causes:?}");
+        let gpus = report.areas.iter().find(|area| area.area == "gpus").unwrap();
+        assert_eq!(gpus.state, "examined", "{machine}: {gpus:?}");
+    }
 }
 
 #[test]
