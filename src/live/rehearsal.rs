@@ -20,8 +20,8 @@ use crate::source::{Answer, Errno, Refusal};
 
 /// How many are tried at once: the ports of a node, and not all virtual functions of a hypervisor.
 const AT_ONCE: usize = 8;
-/// How long all of them may take. An adapter gives up sending after four seconds at most, so that its own word is heard.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// How long all of them may take. An adapter gives up sending after four seconds, so that its own word is heard, on a busy machine too.
+const DEADLINE: Duration = Duration::from_secs(13);
 
 /// Answers `rehearse_port` (device, port, among, the row of the GID table if NCCL is told one), `rehearse_connections`, `rehearse_shared_memory` (directory, bytes) and `rehearse_file` (directory).
 pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {

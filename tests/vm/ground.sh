@@ -28,7 +28,7 @@ group() { # NAME FILE=VALUE...: this shell goes on in a control group
     echo $$ >$dir/cgroup.procs
 }
 spin() { while :; do :; done; }
-check() { "$doctor" check --deadline 60 --format json "$@"; }
+check() { "$doctor" check --deadline 300 --format json "$@"; }
 '
 run() { # NAME, its script on stdin
     local name=$1 script status

@@ -118,15 +118,15 @@ examine() { # NAME BODY
     prove $name
     eval "$(grep -x -e load -e writes <<<"$2")"
     if [ -n "$recordings" ]; then
-        n1 "$doctor record --deadline 60 --no-redact -o $all/n1.jsonl"
-        $doctor record --deadline 60 --no-redact -o $out/n0.jsonl 2>$out/$name.stderr
+        n1 "$doctor record --deadline 300 --no-redact -o $all/n1.jsonl"
+        $doctor record --deadline 300 --no-redact -o $out/n0.jsonl 2>$out/$name.stderr
         $doctor check --format json $options $out/n0.jsonl $all/n1.jsonl >$out/$name.json 2>>$out/$name.stderr
         rc=$?
     else
-        $doctor check --deadline 60 --format json $options >$out/$name.json 2>$out/$name.stderr
+        $doctor check --deadline 300 --format json $options >$out/$name.json 2>$out/$name.stderr
         rc=$?
     fi
-    [ -z "${KEEP:-}" ] || $doctor record --deadline 60 --no-redact $(grep -o -e '--sample [0-9]*' <<<"$options") -o $out/$name.jsonl 2>>$out/$name.stderr
+    [ -z "${KEEP:-}" ] || $doctor record --deadline 300 --no-redact $(grep -o -e '--sample [0-9]*' <<<"$options") -o $out/$name.jsonl 2>>$out/$name.stderr
     for job in "${jobs[@]}"; do kill $job; done
     echo $rc >$out/$name.status
     echo "$name: status $rc, $(cat $out/$name.proof), $(seconds $from) s"

@@ -26,8 +26,8 @@ const ATTEMPTS: Attempts = Attempts {
     timeout: 16,
     retries: 3,
 };
-/// How long the device may leave the write without a word.
-const PATIENCE: Duration = Duration::from_millis(4500);
+/// How long the device may leave the write without a word. On a machine whose processors are taken its timers run late: that is no silence.
+const PATIENCE: Duration = Duration::from_secs(12);
 /// How long to yield the processor before sleeping between two looks.
 const YIELDING: Duration = Duration::from_millis(1);
 
