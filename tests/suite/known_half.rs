@@ -377,7 +377,7 @@ fn a_cgroup_that_allows_no_rdma_handle_is_an_error() {
     assert!(
         cause
             .sentence
-            .contains("cannot be used, because of the cgroup"),
+            .contains("the cgroup of this process forbids"),
         "{}",
         cause.sentence
     );

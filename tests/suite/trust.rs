@@ -298,7 +298,7 @@ fn gpus_of_another_vendor_are_not_examined() {
         }
         !path.starts_with("/proc/driver/nvidia") && !calls("nvml_")(question)
     });
-    check(&text, &[]).is(3, &["gpus", "not a GPU of NVIDIA"]);
+    check(&text, &[]).is(3, &["gpus", "not an NVIDIA GPU"]);
 }
 
 #[test]
