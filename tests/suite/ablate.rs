@@ -47,13 +47,13 @@ fn the_eight_arms_that_somebody_measured() {
     let ib = finding(&value, "ablation/ib-off-settles-nothing").unwrap();
     for words in [
         "not even where P2P and shared memory are off",
-        "either RDMA was never in use, or this job is not bound by the network",
+        "RDMA was never in use, or the network is not the bottleneck",
         "`via NET/IB` or `via NET/Socket`",
     ] {
         assert!(ib.contains(words), "{ib}");
     }
     let p2p = finding(&value, "ablation/p2p-off-costs").unwrap();
-    assert!(p2p.contains("28 % where nothing else is off"), "{p2p}");
+    assert!(p2p.contains("28 % if nothing else is off"), "{p2p}");
     let shm = finding(&value, "ablation/shm-off-costs-without-p2p").unwrap();
     assert!(
         shm.contains("with NCCL_P2P_DISABLE=1 it costs another 11–12 %"),
