@@ -56,6 +56,7 @@ mod fixtures;
 mod fuzzed;
 mod ground;
 mod imports;
+mod inventory;
 mod integrate;
 mod known_half;
 mod log;
