@@ -12,6 +12,8 @@
 //! judge       facts and checks become verdicts
 //! evidence    the evidence of a verdict, and the missing facts of an open one
 //! limits      the limits that a site sets
+//! config      the site's file
+//! inventory   what a site expects of its nodes
 //! waiver      findings that a site accepts for a time
 //! strict      rules that built-in checks must satisfy beyond being valid
 //! ```
@@ -21,11 +23,13 @@ mod areas;
 mod built;
 mod catalogue;
 mod condition;
+mod config;
 mod diagnostic;
 mod evidence;
 mod example;
 mod file;
 mod glob;
+mod inventory;
 mod judge;
 mod lexer;
 mod limits;
@@ -49,10 +53,12 @@ pub use advice::Advice;
 pub use areas::{Area, FactName, Required, SubjectEssentials};
 pub use catalogue::{Catalogue, SelectionError, SiteFile};
 pub use condition::Condition;
+pub use config::SiteConfig;
 pub use diagnostic::CheckError;
 pub(crate) use diagnostic::nearest as nearest_name;
 pub use evidence::{Evidence, MissingFact};
 pub use example::{Example, Expected, try_example};
+pub use inventory::{Inventory, InventoryItem, items_of};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::Premise;
 pub use template::Template;

@@ -9,6 +9,7 @@ pub mod check;
 pub mod collect_script;
 pub mod deferred;
 pub mod evidence;
+pub mod expect;
 pub mod explain;
 pub mod facts;
 pub mod hosts;
@@ -23,6 +24,7 @@ pub mod output;
 pub mod record;
 pub mod require;
 mod site_checks;
+mod site_config;
 pub mod test;
 pub mod together;
 pub mod topo;
@@ -57,6 +59,9 @@ pub struct Cli {
     /// When to use colour; NO_COLOR in the environment means never.
     #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
     pub color: Color,
+    /// The site's file: format, checks, areas, limits and the inventory. Without it /etc/rdma-doctor/config.toml counts
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
 }
 
 /// When to use colour.
@@ -101,6 +106,8 @@ pub enum Command {
     Integrate(Deferred<integrate::IntegrateArgs>),
     /// Hold recordings against the verdicts that are expected of them, for a site's CI
     Test(Deferred<test::TestArgs>),
+    /// Print the inventory that good nodes have, for the site's file: what it expects of its nodes
+    Expect(Deferred<expect::ExpectArgs>),
     /// Print an entry of waivers.toml: a finding that the site accepts, why, and until when
     Waive(Deferred<waive::WaiveArgs>),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
@@ -207,6 +214,9 @@ pub fn definition() -> clap::Command {
 /// What cannot be expressed as a report: unreadable input, an output that cannot be written.
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     output::set_color(cli.color);
+    if let Some(path) = cli.config {
+        site_config::set_path(path);
+    }
     match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Record(args) => record::run(&args),
@@ -221,6 +231,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Ablate(args) => ablate::run(&args),
         Command::Integrate(args) => integrate::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Expect(args) => expect::run(&args),
         Command::Waive(args) => waive::run(&args),
         Command::Advise(args) => advise::run(&args),
     }

@@ -30,6 +30,7 @@ pub mod hca;
 pub mod hop;
 pub mod host;
 pub mod interface;
+pub mod inventory;
 pub mod job;
 pub mod kernel_event;
 pub mod kleene;

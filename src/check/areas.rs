@@ -160,10 +160,13 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Vec<Area>, CheckError> {
     areas.map_err(|complaint| document.error(&complaint))
 }
 
-type Tables<'t, 's> = Box<dyn Iterator<Item = Result<&'t DeTable<'s>, Complaint>> + 't>;
+pub(super) type Tables<'t, 's> = Box<dyn Iterator<Item = Result<&'t DeTable<'s>, Complaint>> + 't>;
 
 /// The tables of an array; none if the key is absent.
-fn tables<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<Tables<'t, 's>, Complaint> {
+pub(super) fn tables<'t, 's>(
+    table: &'t DeTable<'s>,
+    key: &str,
+) -> Result<Tables<'t, 's>, Complaint> {
     let Some(item) = table.get(key) else {
         return Ok(Box::new(std::iter::empty()));
     };
@@ -255,7 +258,10 @@ fn names(subject: Subject) -> Names<'static> {
     }
 }
 
-fn need<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<&'t Spanned<DeValue<'s>>, Complaint> {
+pub(super) fn need<'t, 's>(
+    table: &'t DeTable<'s>,
+    key: &str,
+) -> Result<&'t Spanned<DeValue<'s>>, Complaint> {
     table
         .get(key)
         .ok_or_else(|| Complaint::new(0..0, format!("the key `{key}` is missing")))
@@ -282,7 +288,7 @@ fn items<'t, 's>(
     }
 }
 
-fn texts(table: &DeTable<'_>, key: &str) -> Result<Vec<Arc<str>>, Complaint> {
+pub(super) fn texts(table: &DeTable<'_>, key: &str) -> Result<Vec<Arc<str>>, Complaint> {
     let text = |item| as_text(item).map(Arc::from);
     items(table, key)?.map(text).collect()
 }

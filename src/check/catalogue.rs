@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Area, Check, Waivers, areas, built, file, glob, limits, strict, typing};
+use super::{Area, Check, Inventory, Waivers, areas, built, file, glob, limits, strict, typing};
 use crate::fact::{Limits, Type, Value};
 use crate::small_sort;
 
@@ -39,6 +39,8 @@ pub struct Catalogue {
     pub limits: Limits,
     /// The findings that the site accepts.
     pub waivers: Waivers,
+    /// What the site expects of its nodes.
+    pub inventory: Inventory,
 }
 
 /// A choice of checks, or of a limit, that names nothing.
@@ -112,6 +114,7 @@ impl Catalogue {
             is_chosen: false,
             limits: Limits::default(),
             waivers: Waivers::default(),
+            inventory: Inventory::default(),
         };
         for check in checks {
             catalogue.checks.push(check?);

@@ -205,8 +205,8 @@ fn holes_between(
     for parent in facts.all(parents) {
         let empty = inhabited.binary_search(&parent).is_err();
         let complete = match members {
-            // The waivers that the site gives are those that there are.
-            Subject::Waiver => true,
+            // What the site gives is all that there is.
+            Subject::Waiver | Subject::Inventory => true,
             // The nodes that are judged are the nodes that there are; whether others were expected is another question.
             Subject::Node => !empty || facts.members(members, parent).is_ok(),
             _ => facts.members(members, parent).is_ok(),

@@ -8,7 +8,7 @@
 //!
 //! A table for each check, by its id; in it the limits that differ, as the check's own file writes them.
 
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::Catalogue;
 use super::catalogue::SelectionError;
@@ -22,13 +22,22 @@ pub(super) const FILE: &str = "limits.toml";
 /// error with its place.
 pub(super) fn apply(catalogue: &mut Catalogue, path: &str, text: &str) -> Result<(), CheckError> {
     let document = Document::new(path, text, 0..text.len());
-    for (id, item) in &document.table()? {
+    set(catalogue, &document, &document.table()?)
+}
+
+/// Sets the limits of a table, which is a document's or in it.
+pub(super) fn set(
+    catalogue: &mut Catalogue,
+    document: &Document<'_>,
+    table: &DeTable<'_>,
+) -> Result<(), CheckError> {
+    for (id, item) in table {
         let DeValue::Table(limits) = item.get_ref() else {
             let wanted = "a table, [\"directory/name\"], of a check's limits";
             return Err(document.error(&wrong_type(item, wanted)));
         };
         for (name, item) in limits {
-            let value = limit(&document, item).map_err(|complaint| document.error(&complaint))?;
+            let value = limit(document, item).map_err(|complaint| document.error(&complaint))?;
             catalogue
                 .override_limit(id.get_ref(), name.get_ref(), value)
                 .map_err(|problem| {

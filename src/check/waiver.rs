@@ -18,7 +18,7 @@ use std::sync::Arc;
 use toml::value::Datetime;
 
 use super::catalogue::SelectionError;
-use super::{Catalogue, Outcome, Severity, Verdict, glob, judge_where, nearest_name};
+use super::{Catalogue, Outcome, Severity, Verdict, glob, inventory, judge_where, nearest_name};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, waiver};
 use crate::nodeset;
 
@@ -192,10 +192,7 @@ impl Waiver {
         };
         let within = |subject| facts.ancestor(id, subject);
         let node = within(Subject::Node).or_else(|| within(Subject::Host));
-        node.is_some_and(|node| {
-            let name = facts.name(node);
-            nodes.contains(name) || nodes.contains(name.split('.').next().unwrap_or(name))
-        })
+        node.is_some_and(|node| inventory::is_among(nodes, facts.name(node)))
     }
 }
 
@@ -208,7 +205,7 @@ fn day(utc: &str) -> Option<&str> {
     day.parse::<Datetime>().is_ok().then_some(day)
 }
 
-/// As [`judge_where`], with the site's waivers: findings that they accept are [`Outcome::Waived`], and then the waivers are judged. A waiver is in
+/// As [`judge_where`], with the site's inventory stated before, and the site's waivers: findings that they accept are [`Outcome::Waived`], and then the waivers are judged. A waiver is in
 /// force or expired by the time of the recording.
 pub fn judge_waived(
     catalogue: &Catalogue,
@@ -216,6 +213,7 @@ pub fn judge_waived(
     recorded: &[Recorded<'_>],
     wanted: impl Fn(Subject) -> bool,
 ) -> Vec<Verdict> {
+    catalogue.inventory.state(facts);
     if catalogue.waivers.entries.is_empty() {
         return judge_where(catalogue, facts, wanted);
     }

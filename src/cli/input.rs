@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 pub use super::bad_arguments::{BadInput, BadUsage};
-use super::{AskArgs, NodeArgs, SelectArgs, evidence, output, site_checks};
+use super::{AskArgs, NodeArgs, SelectArgs, evidence, output, site_checks, site_config};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
 use crate::live::worker::{self, Plan};
@@ -79,6 +79,13 @@ pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
 /// [`BadInput`] where a check file is invalid, [`BadUsage`] where a selection matches nothing.
 pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
     let mut catalogue = with_site(&args.checks, args.waivers.as_deref())?;
+    // Who chooses checks wants them judged.
+    if args.only.is_empty() {
+        let site = site_config::get()?;
+        catalogue
+            .select(&[], &site.skip)
+            .map_err(|e| BadInput(format!("{}: skip: {e}", site.path())))?;
+    }
     catalogue
         .select(&args.only, &args.skip)
         .map_err(|e| BadUsage(e.to_string()))?;

@@ -8,7 +8,8 @@ use anyhow::Context;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
-use super::{input::BadUsage, output, require};
+use super::input::{BadInput, BadUsage};
+use super::{output, require, site_config};
 use crate::check::Severity;
 use crate::exit::Exit;
 use crate::live::files;
@@ -18,9 +19,9 @@ use crate::terminal::{self, Colors, Escaping};
 /// How a verdict is shown, and what it takes for an exit status that says so.
 #[derive(Clone, Debug, Args)]
 pub struct JudgeArgs {
-    /// The report's format
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
-    pub format: ReportFormat,
+    /// The report's format; without it the site's, else text
+    #[arg(long, value_enum)]
+    pub format: Option<ReportFormat>,
     /// Write the report to this file, which is replaced as a whole
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -48,11 +49,18 @@ impl JudgeArgs {
     ///
     /// `--require`, or the site's file, names no area.
     pub fn policy(&self) -> anyhow::Result<Policy> {
+        site_format()?;
         Ok(Policy {
             fail_on: self.fail_on.into(),
             strict: self.strict,
             require: require::require(&self.require)?,
         })
+    }
+
+    /// The report's format. A site's file that has none of these was refused before.
+    fn format(&self) -> ReportFormat {
+        let site = || site_format().ok().flatten();
+        self.format.or_else(site).unwrap_or(ReportFormat::Text)
     }
 
     /// How much a report for people says.
@@ -66,7 +74,7 @@ impl JudgeArgs {
 
     /// The exit status in the format's own convention.
     pub fn exit(&self, report: &Report) -> Exit {
-        match self.format {
+        match self.format() {
             ReportFormat::Tool(format) => (format.exit)(report),
             ReportFormat::Text | ReportFormat::Json => report.exit(),
         }
@@ -78,7 +86,7 @@ impl JudgeArgs {
     ///
     /// The output cannot be written.
     pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
-        self.put(|out| match self.format {
+        self.put(|out| match self.format() {
             ReportFormat::Text => (shown.text)(out),
             ReportFormat::Json => (shown.json)(out),
             ReportFormat::Tool(format) => (format.write)(out, report),
@@ -95,7 +103,7 @@ impl JudgeArgs {
         reports: &[(String, &Report)],
         shown: Shown<'_>,
     ) -> anyhow::Result<()> {
-        match self.format {
+        match self.format() {
             ReportFormat::Text => self.put(shown.text),
             ReportFormat::Json => self.put(shown.json),
             ReportFormat::Tool(format) => match format.each {
@@ -106,12 +114,33 @@ impl JudgeArgs {
     }
 
     fn put(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-        let escapes = match self.format {
+        let escapes = match self.format() {
             ReportFormat::Tool(format) => format.escapes,
             ReportFormat::Text | ReportFormat::Json => false,
         };
         put(self.output.as_deref(), escapes, write)
     }
+}
+
+/// The format that the site's file sets.
+fn site_format() -> anyhow::Result<Option<ReportFormat>> {
+    let config = site_config::get()?;
+    let Some(word) = &config.format else {
+        return Ok(None);
+    };
+    let read = ReportFormat::from_str(word, false);
+    let bad = |_| {
+        let all = ReportFormat::value_variants().iter();
+        let all: Vec<String> = all
+            .filter_map(|one| Some(one.to_possible_value()?.get_name().to_owned()))
+            .collect();
+        let path = config.path();
+        let all = all.join(", ");
+        BadInput(format!(
+            "{path}: there is no format `{word}`; the formats are {all}"
+        ))
+    };
+    Ok(Some(read.map_err(bad)?))
 }
 
 /// Writes to a file, which is replaced as a whole, or to standard output; what acts on a terminal is escaped, unless the form `escapes` by its own rules.

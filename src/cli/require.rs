@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::input::{BadInput, BadUsage};
+use super::site_config;
 use crate::check::{Catalogue, nearest_name};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::live::files;
@@ -24,7 +25,7 @@ enum Words {
     Several(Vec<String>),
 }
 
-/// What is required: by the argument, else by the site's file, else by the areas themselves.
+/// What is required: by the argument, else by the site's file, else by its `areas.toml`, else by the areas themselves.
 ///
 /// # Errors
 ///
@@ -32,6 +33,11 @@ enum Words {
 pub(super) fn require(argument: &[String]) -> anyhow::Result<RequiredAreas> {
     if !argument.is_empty() {
         return named(argument).map_err(|why| BadUsage(format!("--require: {why}")).into());
+    }
+    let config = site_config::get()?;
+    if !config.require.is_empty() {
+        let bad = |why| BadInput(format!("{}: require: {why}", config.path())).into();
+        return named(&config.require).map_err(bad);
     }
     site(Path::new(SITE))
 }

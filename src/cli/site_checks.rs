@@ -1,8 +1,9 @@
-//! A site's own checks, every TOML file below a directory, and its waivers.
+//! A site's own checks, every TOML file below a directory, what its file sets, and its waivers.
 
 use std::path::Path;
 
 use super::bad_arguments::BadInput;
+use super::site_config;
 use crate::check::{Catalogue, SiteFile, Waivers};
 use crate::live::files;
 use crate::terminal;
@@ -29,6 +30,10 @@ pub(super) fn add(
     for directory in further {
         add_directory(catalogue, directory.as_ref())?;
     }
+    let config = site_config::get()?;
+    config
+        .apply(catalogue)
+        .map_err(|error| BadInput(error.to_string()))?;
     add_waivers(catalogue, waivers)
 }
 

@@ -86,6 +86,8 @@ pub enum Subject {
     Suspect,
     /// A waiver of the site for the node.
     Waiver,
+    /// An item of the site's inventory for the node.
+    Inventory,
     /// A run of NCCL in a log.
     Run,
     /// Results of a benchmark that are in a log.
@@ -106,7 +108,7 @@ pub enum Subject {
 
 impl Subject {
     /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 46] = [
+    pub const ALL: [Subject; 47] = [
         Subject::Cluster,
         Subject::Comparison,
         Subject::Node,
@@ -145,6 +147,7 @@ impl Subject {
         Subject::Effect,
         Subject::Suspect,
         Subject::Waiver,
+        Subject::Inventory,
         Subject::Run,
         Subject::Benchmark,
         Subject::Host,
@@ -196,6 +199,7 @@ impl Subject {
             Subject::Effect => &super::effect::SCHEMA,
             Subject::Suspect => &super::suspect::SCHEMA,
             Subject::Waiver => &super::waiver::SCHEMA,
+            Subject::Inventory => &super::inventory::SCHEMA,
             Subject::Run => &super::run::SCHEMA,
             Subject::Benchmark => &super::benchmark::SCHEMA,
             Subject::Host => &super::host::SCHEMA,
@@ -384,7 +388,7 @@ mod tests {
                 );
                 for probe in [fact.probe, schema.probe] {
                     assert!(
-                        ["recording", "waivers"].contains(&probe)
+                        ["recording", "waivers", "inventory"].contains(&probe)
                             || probe.strip_prefix(DERIVED).is_some_and(|name| {
                                 let file = format!("src/derive/{name}.rs");
                                 std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

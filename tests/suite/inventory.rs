@@ -80,10 +80,7 @@ fn found<'r>(all: impl Iterator<Item = &'r serde_json::Value>) -> Vec<[String; 2
             serde_json::Value::Array(all) => all.clone(),
             _ => vec![one["subject"].clone()],
         };
-        for subject in subjects
-            .iter()
-            .filter(|_| check.starts_with("inventory/"))
-        {
+        for subject in subjects.iter().filter(|_| check.starts_with("inventory/")) {
             found.push([check.to_owned(), subject.as_str().unwrap().to_owned()]);
         }
     }
@@ -97,7 +94,8 @@ fn each_inventory_gives_its_findings() {
     for mut case in cases().case {
         let config = file(&format!("site-{}.toml", case.name), &case.config);
         let recording = fixture(&case.recording);
-        let check = |format| doctor(&["check", "--config", &config, "--format", format, &recording]);
+        let check =
+            |format| doctor(&["check", "--config", &config, "--format", format, &recording]);
         let out = check("json");
         let report = Report(serde_json::from_slice(&out.stdout).unwrap_or_default());
         let text = check("text");
@@ -115,7 +113,9 @@ fn each_inventory_gives_its_findings() {
         ] {
             if found != *expected {
                 let (name, about) = (&case.name, &case.about);
-                wrong.push(format!("{name} ({about}): {what} are {found:?}, expected {expected:?}"));
+                wrong.push(format!(
+                    "{name} ({about}): {what} are {found:?}, expected {expected:?}"
+                ));
             }
         }
         let open: Vec<String> = list("open")
@@ -149,12 +149,20 @@ fn what_does_not_fit_is_refused_by_name() {
         let said = words(&out.stderr);
         let is_told = refused.says.iter().all(|words| said.contains(words));
         if out.status.code() != Some(65) || !is_told {
-            wrong.push(format!("{}: {:?} {said}", refused.config, out.status.code()));
+            wrong.push(format!(
+                "{}: {:?} {said}",
+                refused.config,
+                out.status.code()
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let out = doctor(&["check", "--config", "/nonexistent/config.toml", &recording]);
-    assert_eq!(out.status.code(), Some(65), "a file that is named must be there");
+    assert_eq!(
+        out.status.code(),
+        Some(65),
+        "a file that is named must be there"
+    );
 }
 
 #[test]
@@ -166,18 +174,34 @@ fn a_site_sets_the_format_and_limits_and_the_command_line_has_the_last_word() {
     );
     let site = doctor(&["check", "--config", &config, &recording]);
     let report: serde_json::Value = serde_json::from_slice(&site.stdout).unwrap();
-    assert!(report["causes"].as_array().unwrap().iter().all(|cause| cause["check"] != "link/polling"));
+    assert!(
+        report["causes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|cause| cause["check"] != "link/polling")
+    );
     let text = doctor(&["check", "--config", &config, "--format", "text", &recording]);
     assert!(serde_json::from_slice::<serde_json::Value>(&text.stdout).is_err());
     // Who names the check wants it judged.
-    let only = doctor(&["check", "--config", &config, "--only", "link/polling", &recording]);
+    let only = doctor(&[
+        "check",
+        "--config",
+        &config,
+        "--only",
+        "link/polling",
+        &recording,
+    ]);
     assert_eq!(only.status.code(), Some(2));
 }
 
 /// An inventory that is learned of good nodes fits these, and names what one of them has different.
 #[test]
 fn what_is_learned_is_expected() {
-    let (good, slow) = (fixture("modelled-ib.jsonl"), fixture("modelled-ib-slow-rail.jsonl"));
+    let (good, slow) = (
+        fixture("modelled-ib.jsonl"),
+        fixture("modelled-ib-slow-rail.jsonl"),
+    );
     let learned = doctor(&["expect", "learn", &good, &good, &slow]);
     let text = String::from_utf8(learned.stdout).unwrap();
     assert_eq!(learned.status.code(), Some(0), "{text}");
@@ -192,10 +216,12 @@ fn what_is_learned_is_expected() {
         .collect();
     assert_eq!(rails.len(), 4);
     assert!(rails.values().all(|rate| *rate == "400 Gb/s"), "{rails:?}");
-    assert!(text.contains("# 200 Gb/s on 1 of 3"), "{text}");
+    assert!(text.contains("# rate = \"200 Gb/s\" on 1 of 3"), "{text}");
     let config = file("site-learned.toml", &text);
     let status = |recording: &str| {
-        doctor(&["check", "--config", &config, recording]).status.code()
+        doctor(&["check", "--config", &config, recording])
+            .status
+            .code()
     };
     assert_eq!((status(&good), status(&slow)), (Some(0), Some(2)));
     // Of two that differ neither is right.
@@ -203,5 +229,9 @@ fn what_is_learned_is_expected() {
     let text = String::from_utf8(learned.stdout).unwrap();
     assert!(text.contains("# rate = \"200 Gb/s\""), "{text}");
     let table: toml::Table = toml::from_str(&text).unwrap();
-    assert!(table["expect"][0]["rails"]["mlx5_1/1"].get("rate").is_none());
+    assert!(
+        table["expect"][0]["rails"]["mlx5_1/1"]
+            .get("rate")
+            .is_none()
+    );
 }
