@@ -23,6 +23,7 @@ pub mod nccl_env;
 pub mod output;
 pub mod record;
 pub mod require;
+pub mod schema;
 mod site_checks;
 mod site_config;
 pub mod test;
@@ -102,7 +103,7 @@ pub enum Command {
     Bench(Deferred<bench::BenchArgs>),
     /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
     Ablate(Deferred<ablate::AblateArgs>),
-    /// Print a ready configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes or systemd
+    /// Print a ready configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes, systemd, GitHub or GitLab
     Integrate(Deferred<integrate::IntegrateArgs>),
     /// Hold recordings against the verdicts that are expected of them, for a site's CI
     Test(Deferred<test::TestArgs>),
@@ -110,6 +111,8 @@ pub enum Command {
     Expect(Deferred<expect::ExpectArgs>),
     /// Print an entry of waivers.toml: a finding that the site accepts, why, and until when
     Waive(Deferred<waive::WaiveArgs>),
+    /// Print the JSON Schema of a report or of a recording
+    Schema(Deferred<schema::SchemaArgs>),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
     Advise(Deferred<advise::AdviseArgs>),
 }
@@ -233,6 +236,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Test(args) => test::run(&args),
         Command::Expect(args) => expect::run(&args),
         Command::Waive(args) => waive::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Advise(args) => advise::run(&args),
     }
 }

@@ -16,6 +16,7 @@ pub mod many;
 pub mod p2p;
 pub mod pairs;
 pub mod prometheus;
+pub mod sarif;
 pub mod test_run;
 pub mod text;
 pub mod topology;
@@ -66,6 +67,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     line::SLURM,
     line::NPD,
     junit::FORMAT,
+    sarif::FORMAT,
 ];
 
 /// Where the line between statuses is drawn.
@@ -91,6 +93,7 @@ impl Default for Policy {
 
 /// The report.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -154,6 +157,7 @@ pub struct RecordedNode {
 
 /// A node that was examined.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NodeHead {
     /// Its name.
     pub name: String,
@@ -188,6 +192,7 @@ pub struct NodeHead {
 
 /// A root cause, with what it explains.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The check.
     pub check: String,
@@ -222,6 +227,7 @@ pub struct Finding {
 
 /// A fact that decided.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EvidenceLine {
     /// The fact, as conditions name it.
     pub fact: String,
@@ -233,6 +239,7 @@ pub struct EvidenceLine {
 
 /// A finding that another explains.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Consequence {
     /// The check.
     pub check: String,
@@ -246,6 +253,7 @@ pub struct Consequence {
 
 /// A finding that a waiver accepts.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WaivedFinding {
     /// The check.
     pub check: String,
@@ -282,6 +290,7 @@ impl WaivedFinding {
 
 /// A check that could not be decided.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OpenQuestion {
     /// The check.
     pub check: String,
@@ -299,6 +308,7 @@ pub struct OpenQuestion {
 
 /// A check that passed.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pass {
     /// The check.
     pub check: String,
@@ -310,6 +320,7 @@ pub struct Pass {
 
 /// How many verdicts of each kind: they add up.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Checks that were judged.
     pub checks: usize,
@@ -1135,6 +1146,28 @@ pub(crate) mod testing {
             seconds: 0.25,
             ..Report::without_nodes("")
         }
+    }
+}
+
+#[cfg(test)]
+mod schema {
+    use super::*;
+
+    /// The schema that `rdma-doctor schema report` prints is made from the types. `RDMA_DOCTOR_BLESS=1` writes it.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the project's own files")]
+    fn the_schema_of_reports_is_that_of_the_types() {
+        let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+        let mut schema = settings.into_generator().into_root_schema_for::<Report>();
+        schema.insert("$id".into(), format!("urn:rdma-doctor:{SCHEMA}").into());
+        let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let path = path.join("man/rdma-doctor-report.schema.json");
+        if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let stored = std::fs::read_to_string(&path).unwrap();
+        assert!(stored == made, "not what the types say: make bless");
     }
 }
 

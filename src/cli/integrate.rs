@@ -26,7 +26,7 @@ pub struct IntegrateArgs {
         default_value = "/usr/local/bin/rdma-doctor"
     )]
     pub doctor: String,
-    /// Kubernetes: the image that holds the doctor
+    /// Kubernetes, GitHub, GitLab: the image that holds the doctor
     #[arg(long, value_name = "IMAGE", default_value = concat!("rdma-doctor:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
     /// Kubernetes: on how many nodes the Job runs
@@ -60,6 +60,10 @@ pub enum IntegrationTarget {
     K8s,
     /// systemd: a unit that fails for errors, and its timer.
     Systemd,
+    /// GitHub: a workflow that judges recordings in a repository.
+    Github,
+    /// GitLab: the same as a job.
+    Gitlab,
 }
 
 /// A file of a configuration: where it belongs, what is in it, whether it is run.
@@ -131,6 +135,14 @@ impl IntegrationTarget {
                 ),
                 file("/rdma-doctor-job.yaml", include_str!("integrate/job.yaml")),
             ],
+            IntegrationTarget::Github => vec![file(
+                "/.github/workflows/rdma-doctor.yaml",
+                include_str!("integrate/github.yaml"),
+            )],
+            IntegrationTarget::Gitlab => vec![file(
+                "/.gitlab-ci.yml",
+                include_str!("integrate/gitlab.yaml"),
+            )],
             IntegrationTarget::Systemd => vec![
                 file(
                     "/etc/systemd/system/rdma-doctor.service",

@@ -60,6 +60,8 @@ pub enum TestFormat {
     Tap,
     /// Annotations of a GitHub workflow.
     Github,
+    /// SARIF 2.1.0, as code scanning reads it.
+    Sarif,
 }
 
 /// A recording or a cluster, and the file of its expected verdict.
@@ -121,6 +123,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<Exit> {
         TestFormat::Junit => test_run::junit,
         TestFormat::Tap => test_run::tap,
         TestFormat::Github => test_run::github,
+        TestFormat::Sarif => test_run::sarif,
     };
     judging::put(args.output.as_deref(), false, |out| match args.bless {
         true => blessed(out, &cases, &written),

@@ -9,6 +9,7 @@ use crate::fact::{Facts, GapKind, Id, Subject};
 
 /// An area of a node, or of all nodes of a report.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AreaLine {
     /// Its name, as `--require` takes it.
     pub area: String,

@@ -43,6 +43,7 @@ const PARTS: [Subject; 5] = [
 
 /// What changed since a baseline.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BaselineChanges {
     /// The baseline: a file with its date, or how many equals.
     pub of: String,

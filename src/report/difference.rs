@@ -65,6 +65,7 @@ impl Serialize for FactSide {
 
 /// A fact on which the sides differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The subject: `node`, `port`, …
     pub subject: &'static str,
@@ -74,8 +75,10 @@ pub struct Difference {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fact: Option<&'static str>,
     /// The other side's value.
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub there: FactSide,
     /// This side's value.
+    #[cfg_attr(test, schemars(with = "serde_json::Value"))]
     pub here: FactSide,
     /// Whether it is worked out from other facts.
     #[serde(skip)]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::junit::{self, Case, Suite};
+use super::sarif;
 use crate::terminal::Paint;
 
 /// A recording, or a cluster of them, that has an expected verdict.
@@ -103,4 +104,23 @@ pub fn github(out: &mut dyn Write, cases: &[TestCase]) -> io::Result<()> {
         writeln!(out, "::error file={file},title=rdma-doctor test::{text}")?;
     }
     Ok(())
+}
+
+/// Writes SARIF: a result for each recording whose verdict is not the expected one.
+pub fn sarif(out: &mut dyn Write, cases: &[TestCase]) -> io::Result<()> {
+    let changed = cases.iter().filter(|case| !case.is_as_expected());
+    let results = changed.map(|case| {
+        let (text, name) = (case.lines().join("\n"), case.name.clone());
+        sarif::result(
+            "rdma-doctor/test",
+            "error",
+            &text,
+            &[name],
+            Some(&case.path),
+        )
+    });
+    sarif::write(
+        out,
+        vec![sarif::run(results.collect(), Vec::new(), None, Vec::new())],
+    )
 }

@@ -53,6 +53,7 @@ mod evidence;
 mod evidence_texts;
 mod firewall;
 mod fixtures;
+mod formats;
 mod fuzzed;
 mod ground;
 mod imports;
