@@ -1,5 +1,5 @@
 //! What `integrate` prints is run, or read by what will read it: the prolog with a stand-in for Slurm, units by systemd, JSON and YAML by their
-//! parsers, command lines by the doctor itself. (tests/suite/engines.rs has the prolog in a real Slurm.)
+//! parsers and by the schemas of their consumers, command lines by the doctor itself. (tests/suite/engines.rs has the prolog in a real Slurm.)
 //!
 //! Where systemd-analyze or Python's YAML is missing (`tests/install-deps test` installs it) that part is skipped and says so; in CI, where
 //! `RDMA_DOCTOR_NETNS=require`, it is a failure.
@@ -13,6 +13,7 @@ use clap::Parser as _;
 use rdma_doctor::cli::Cli;
 use serde_json::Value;
 
+use crate::formats::{python, skipped};
 use crate::place::{Scratch, doctor};
 
 fn text(bytes: &[u8]) -> String {
@@ -71,7 +72,16 @@ fn program(path: &Path, script: &str) {
 
 #[test]
 fn what_is_printed_is_what_is_written() {
-    for what in ["slurm", "npd", "nagios", "prometheus", "k8s", "systemd"] {
+    for what in [
+        "slurm",
+        "npd",
+        "nagios",
+        "prometheus",
+        "k8s",
+        "systemd",
+        "github",
+        "gitlab",
+    ] {
         let printed = text(&integrate(&[what]).stdout);
         let dir = Scratch::new("all");
         let into = dir.display().to_string();
@@ -424,6 +434,112 @@ fn kubernetes_and_prometheus_read_their_files() {
             "RdmaNotExamined"
         ]
     );
+}
+
+/// What a recipe's consumer says of it: Prometheus, Kubernetes' API, and the schemas of GitHub's and GitLab's workflows.
+#[test]
+fn each_consumer_takes_its_recipe() {
+    let dir = written("prometheus", &[]);
+    let rules = dir.join("etc/prometheus/rules/rdma-doctor.yaml");
+    if have("promtool", &["promtool", "--version"]) {
+        let checked = Command::new("promtool")
+            .args(["check", "rules"])
+            .arg(&rules)
+            .output()
+            .unwrap();
+        assert!(checked.status.success(), "{}", text(&checked.stderr));
+        let fixture = format!(
+            "{}/fixtures/modelled-ib-polling.jsonl",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let metrics = Command::new(doctor())
+            .args(["check", "--format", "prometheus", &fixture])
+            .output()
+            .unwrap();
+        let mut promtool = Command::new("promtool")
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = promtool.stdin.take().unwrap();
+        stdin.write_all(&metrics.stdout).unwrap();
+        drop(stdin);
+        let out = promtool.wait_with_output().unwrap();
+        // Status 3: it finds the style of a name wanting, and reads all.
+        assert!(
+            matches!(out.status.code(), Some(0 | 3)),
+            "{}",
+            text(&out.stderr)
+        );
+    }
+    let dir = written("k8s", &[]);
+    if python(&["-c", "import kubernetes_validate"])
+        .status
+        .success()
+    {
+        for file in ["rdma-doctor-daemonset.yaml", "rdma-doctor-job.yaml"] {
+            let file = dir.join(file).display().to_string();
+            let checked = python(&["-m", "kubernetes_validate", "--strict", &file]);
+            let said = text(&[checked.stdout, checked.stderr].concat());
+            assert!(checked.status.success(), "{said}");
+        }
+    } else {
+        skipped("kubernetes-validate");
+    }
+    if !python(&["-c", "import check_jsonschema"]).status.success() {
+        return skipped("check-jsonschema");
+    }
+    for (what, file, schema) in [
+        (
+            "github",
+            ".github/workflows/rdma-doctor.yaml",
+            "vendor.github-workflows",
+        ),
+        ("gitlab", ".gitlab-ci.yml", "vendor.gitlab-ci"),
+    ] {
+        let dir = written(what, &["--image", "registry.example.org/rdma-doctor:1"]);
+        let file = dir.join(file).display().to_string();
+        let checked = python(&["-m", "check_jsonschema", "--builtin-schema", schema, &file]);
+        let said = text(&[checked.stdout, checked.stderr].concat());
+        assert!(checked.status.success(), "{what}: {said}");
+        // Each line that runs the doctor is one that it takes.
+        let lines = std::fs::read_to_string(&file).unwrap();
+        let runs = lines
+            .lines()
+            .filter_map(|line| Some(line.split_once("rdma-doctor test ")?.1));
+        let mut count = 0;
+        for line in runs.filter(|line| line.contains("--format")) {
+            let line = line.split(" || ").next().unwrap();
+            understood(
+                ["rdma-doctor", "test"]
+                    .into_iter()
+                    .chain(line.split_whitespace()),
+            );
+            count += 1;
+        }
+        assert!(count > 0, "{what}");
+    }
+}
+
+/// Each recipe says which areas count and what each status does.
+#[test]
+fn each_recipe_states_areas_and_statuses() {
+    for what in [
+        "slurm",
+        "nagios",
+        "prometheus",
+        "k8s",
+        "systemd",
+        "github",
+        "gitlab",
+    ] {
+        let printed = text(&integrate(&[what]).stdout);
+        for word in ["rdma-doctor-areas(7)", "undecided"] {
+            assert!(printed.contains(word), "{what}: {word}");
+        }
+    }
 }
 
 /// Says that the doctor's own parser takes this command line.

@@ -1,9 +1,11 @@
 #!/bin/bash
 # Keeps jobs off a node that is not fit for them. Slurm runs it as root: before a job (Prolog), after it (Epilog), and now and then (HealthCheckProgram).
+#   0, 1         no fault found, or warnings: the job starts
 #   2            an error: drains the node, with the finding as the reason
 #   3, damage    a device, a library or the kernel did not answer: drains the node, with its name as the reason
 #   3, else      something required was not examined: is logged, and drains if DRAIN_ON has the word undecided
 #   64 and more  the doctor failed or ran out of time: is logged, and drains if DRAIN_ON has the word failure
+# Areas: those that rdma-doctor-areas(7) requires; a site sets others as require in /etc/rdma-doctor/config.toml.
 # A site sets DRAIN_ON="undecided failure" in /etc/default/rdma-doctor. It never waits for other nodes.
 set -u
 export PATH=${PATH:+$PATH:}/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin:/opt/slurm/bin
