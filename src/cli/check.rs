@@ -141,18 +141,20 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             args.judge.verbose,
         )?]
     } else if args.each {
-        // One at a time: of ten thousand recordings one is in memory.
-        let mut last = None;
-        let one = |path: &PathBuf| match Recording::open(path) {
-            Ok(one) => many::judged(&catalogue, &[one], policy, args.judge.verbose),
+        // As many at a time as there are processors: of ten thousand recordings few are in memory.
+        let (mut last, mut reports) = (None, Vec::with_capacity(args.recordings.len()));
+        let judged = |at: usize| {
+            let one = Recording::open_within(&args.recordings[at], args.memory.of_each());
+            let one = one.map_err(|error| error.to_string())?;
+            Ok(many::judged(&catalogue, &[one], policy, args.judge.verbose))
+        };
+        many::each(args.recordings.len(), args.memory, judged, |_, report| {
             // The others go on.
-            Err(error) => {
-                let why = error.to_string();
+            reports.push(report.unwrap_or_else(|why: String| {
                 last = Some(BadInput(why.clone()));
                 Report::without_nodes(&why)
-            }
-        };
-        let reports: Vec<Report> = args.recordings.iter().map(one).collect();
+            }));
+        });
         if let Some(error) = last
             && reports.iter().all(|report| report.nodes.is_empty())
         {
