@@ -1,6 +1,6 @@
-//! A site's files, a check with its condition, its limits and the areas that it requires: whatever they hold, they are taken or refused with a reason.
+//! A site's files, a check with its condition, its limits, the areas that it requires and its own file: whatever they hold, they are taken or refused with a reason.
 
-use rdma_doctor::check::{Catalogue, SiteFile};
+use rdma_doctor::check::{Catalogue, SiteConfig, SiteFile};
 use rdma_doctor::cli::require;
 
 /// Tries one input.
@@ -13,6 +13,14 @@ pub fn run(bytes: &[u8]) {
         1 => {
             if let Err(refused) = require::of_site(&text) {
                 assert!(!refused.is_empty());
+            }
+            return;
+        }
+        2 => {
+            let mut catalogue = Catalogue::embedded().expect("the built-in checks are valid");
+            let config = SiteConfig::read("config.toml".into(), text);
+            if let Err(refused) = config.and_then(|config| config.apply(&mut catalogue)) {
+                assert!(!refused.to_string().is_empty());
             }
             return;
         }
