@@ -3,6 +3,7 @@
 //! Questions are answered inside of a child process ([`worker`]): whatever hangs or crashes there costs replies, never the doctor.
 
 mod beegfs_log;
+mod c_text;
 pub mod clock;
 pub mod command;
 mod confine;

@@ -163,7 +163,8 @@ pub(crate) fn unique_id() -> Result<String, Failure> {
     let digits = id
         .internal
         .iter()
-        .map(|byte| format!("{:02x}", byte.cast_unsigned()));
+        .flat_map(|byte| byte.to_ne_bytes())
+        .map(|byte| format!("{byte:02x}"));
     Ok(digits.collect())
 }
 
@@ -175,7 +176,7 @@ fn parse_id(digits: &str) -> Option<ncclUniqueId> {
     }
     for (at, byte) in id.internal.iter_mut().enumerate() {
         let digits = digits.get(2 * at..2 * at + 2)?;
-        *byte = u8::from_str_radix(digits, 16).ok()?.cast_signed();
+        *byte = c_char::from_ne_bytes([u8::from_str_radix(digits, 16).ok()?]);
     }
     Some(id)
 }

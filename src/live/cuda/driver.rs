@@ -10,6 +10,7 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
+use crate::live::c_text::c_text;
 use crate::live::confine;
 use crate::source::{Errno, Refusal};
 
@@ -178,12 +179,7 @@ pub(crate) fn name(device: CUdevice) -> Result<String, Failure> {
     let mut name: [c_char; 128] = [0; 128];
     // SAFETY: the driver writes no more than the length that it is told, a NUL at its end.
     unsafe { cuDeviceGetName(name.as_mut_ptr(), 127, device)? };
-    let bytes: Vec<u8> = name
-        .iter()
-        .map(|c| c.cast_unsigned())
-        .take_while(|b| *b != 0)
-        .collect();
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(c_text(&name))
 }
 
 /// An attribute of a device.

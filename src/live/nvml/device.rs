@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 
 use super::library;
 use super::reply::{
-    DeviceFunction, NvmlFailure, NvmlReply, Object, call_device, characters, code, symbol, text,
-    with,
+    DeviceFunction, NvmlFailure, NvmlReply, Object, call_device, code, symbol, text, with,
 };
+use crate::live::c_text::c_text;
 use crate::source::Refusal;
 
 pub(super) use fields::{FieldQuery, values};
@@ -92,7 +92,7 @@ fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let mut buffer: [std::ffi::c_char; 256] = [0; 256];
     // SAFETY: the handle is NVML's own, and the buffer is longer than what it writes.
     code(unsafe { function(device, buffer.as_mut_ptr()) })?;
-    Ok(characters(&buffer).into())
+    Ok(c_text(&buffer).into())
 }
 
 /// A GPU's PCI address, as "00000000:1B:00.0".
@@ -102,7 +102,7 @@ pub(super) fn pci(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let mut info = no_pci();
     // SAFETY: the type is that of the bindings, and lives for the call.
     code(unsafe { function(device, &raw mut info) })?;
-    Ok(characters(&info.busId).into())
+    Ok(c_text(&info.busId).into())
 }
 
 pub(super) fn no_pci() -> nvmlPciInfo_t {

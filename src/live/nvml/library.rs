@@ -11,7 +11,8 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Value, json};
 
-use super::reply::{NvmlFailure, NvmlReply, Object, characters, code, symbol};
+use super::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
+use crate::live::c_text::c_text;
 use crate::source::Refusal;
 
 /// The library's name everywhere: the version is that of its interface.
@@ -139,7 +140,7 @@ fn version<E>(
     let mut buffer: [c_char; 96] = [0; 96];
     // SAFETY: NVML writes no more than the length that it is told, which is less than the buffer's.
     code(unsafe { function(buffer.as_mut_ptr(), 95) })?;
-    Ok(characters(&buffer).into())
+    Ok(c_text(&buffer).into())
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::device::{self, FieldQuery};
 use super::library;
-use super::reply::{NvmlFailure, NvmlReply, Object, characters, code, symbol, with};
+use super::reply::{NvmlFailure, NvmlReply, Object, code, symbol, with};
+use crate::live::c_text::c_text;
 use crate::source::Refusal;
 
 /// More links than any GPU has: 18 in NVLink 4 and 5.
@@ -104,5 +105,5 @@ fn remote(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint) -> NvmlReply {
     let mut info = device::no_pci();
     // SAFETY: the type is that of the bindings, and lives for the call.
     code(unsafe { function(device, link, &raw mut info) })?;
-    Ok(characters(&info.busId).into())
+    Ok(c_text(&info.busId).into())
 }

@@ -7,6 +7,8 @@ use std::ffi::{c_char, c_uint};
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 use serde_json::{Map, Value, json};
 
+use crate::live::c_text::c_text;
+
 /// The reply of a function.
 pub(super) type NvmlReply = Result<Value, NvmlFailure>;
 
@@ -130,17 +132,7 @@ pub(super) fn text<E>(function: &Result<DeviceTextFunction, E>, device: nvmlDevi
     let mut buffer: [c_char; 128] = [0; 128];
     // SAFETY: as in `one`; NVML writes no more than the length that it is told, which is less than the buffer's.
     code(unsafe { function(device, buffer.as_mut_ptr(), 127) })?;
-    Ok(characters(&buffer).into())
-}
-
-/// The characters up to the first NUL, or all.
-pub(super) fn characters(chars: &[c_char]) -> String {
-    let bytes: Vec<u8> = chars
-        .iter()
-        .map(|c| c.cast_unsigned())
-        .take_while(|b| *b != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+    Ok(c_text(&buffer).into())
 }
 
 /// A reply that is being put together.

@@ -5,13 +5,14 @@ pub(crate) mod context;
 pub(crate) mod domain;
 pub(crate) mod pair;
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 
 use libloading::Library;
 use rdma_sys::ibv_device;
 use serde_json::{Value, json};
 
+use crate::live::c_text::c_text;
 use crate::small_sort;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
@@ -93,16 +94,6 @@ fn status(code: c_int) -> Result<(), Refusal> {
     }
 }
 
-/// The characters up to the first NUL, or all.
-fn text(chars: &[c_char]) -> String {
-    let bytes: Vec<u8> = chars
-        .iter()
-        .map(|c| c.cast_unsigned())
-        .take_while(|b| *b != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// A GUID as sysfs writes it. The library gives it in network byte order.
 fn guid(network_order: u64) -> String {
     let groups: Vec<String> = network_order
@@ -157,7 +148,7 @@ impl DeviceList {
         // SAFETY: an entry of the list points at a device until the list is freed; rdma-sys has its two enums as plain numbers.
         let device = unsafe { &*device };
         (
-            text(&device.name),
+            c_text(&device.name),
             i64::from(device.node_type),
             i64::from(device.transport_type),
         )

@@ -10,7 +10,8 @@ use rdma_sys::{
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
-use super::{DeviceList, function, guid, last_error, status, text};
+use super::{DeviceList, function, guid, last_error, status};
+use crate::live::c_text::c_text;
 use crate::source::{Errno, Refusal};
 
 /// What `ibv_query_port` fills since rdma-core 55. Older libraries zero what they do not know, since they are told the size.
@@ -32,7 +33,7 @@ type QueryPort = unsafe extern "C" fn(*mut ibv_context, u8, *mut _compat_ibv_por
 #[expect(unsafe_code, reason = "reads what libibverbs gave")]
 fn node_refusal(device: *mut ibv_device) -> Option<Refusal> {
     // SAFETY: the device is in a list that is not yet freed.
-    let name = text(unsafe { &(*device).dev_name });
+    let name = c_text(unsafe { &(*device).dev_name });
     let node = format!("/dev/infiniband/{name}");
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let error = rustix::fs::open(node, flags, Mode::empty()).err()?;
@@ -88,7 +89,7 @@ impl Context {
             attr.assume_init()
         };
         Ok(json!({
-            "fw_ver": text(&attr.fw_ver),
+            "fw_ver": c_text(&attr.fw_ver),
             "node_guid": guid(attr.node_guid),
             "sys_image_guid": guid(attr.sys_image_guid),
             "max_mr_size": attr.max_mr_size,
