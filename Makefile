@@ -7,12 +7,16 @@
 # make lint        formatting, clippy, the documentation's links, and what the dependencies are (deny.toml)
 # make bench       the benchmarks
 # make bless       write the expected reports and manual pages as the code says them now; look at the difference
+# make install     the release build, its manual and completions below PREFIX (/usr/local) of DESTDIR
+# make dist        the downloads for x86-64 and aarch64: tarballs, .deb, .rpm, images (packaging/dist)
+# make dist-check  builds them twice and compares, and tries each (packaging/check)
 # make clean
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := release
 CARGO ?= cargo
+PREFIX ?= /usr/local
 EXAMPLE := fixtures/rxe-no-address.jsonl
 
 # How this machine can build: with verbs where libclang and the headers are there, else without.
@@ -25,7 +29,7 @@ DENY = PATH="$$PATH:$${CARGO_TARGET_DIR:-target}/cargo-deny" cargo-deny
 # Any verdict is an answer; what is none fails.
 EXAMINE = status=0; $(DOCTOR) check $(1) || status=$$?; [ $$status -le 3 ] || { echo "rdma-doctor ended with status $$status" >&2; exit $$status; }
 
-.PHONY: release run quick test vm exhaustive lint bench bless clean deps
+.PHONY: release run quick test vm exhaustive lint bench bless install dist dist-check clean deps
 
 release:
 	@$(FEATURES) $(CARGO) build --quiet --release $$features
@@ -70,6 +74,17 @@ bench:
 bless:
 	@$(FEATURES) RDMA_DOCTOR_BLESS=1 INSTA_UPDATE=always $(NEXTEST) --profile snapshots
 	@git status --short -- fixtures man tests
+
+install:
+	@$(FEATURES) commit=$$(git describe --always --abbrev=12 --dirty --exclude='*' 2>/dev/null) || true; \
+	    $${commit:+env RDMA_DOCTOR_COMMIT=$$commit} $(CARGO) build --quiet --release --locked $$features
+	@packaging/stage $(DOCTOR) "$(DESTDIR)" "$(PREFIX)"
+
+dist:
+	@packaging/dist
+
+dist-check:
+	@packaging/check
 
 clean:
 	@$(CARGO) clean

@@ -27,6 +27,9 @@ fn main() -> io::Result<()> {
         epoch.unwrap_or(1_767_225_600)
     );
 
+    let target = variable("TARGET")?;
+    println!("cargo:rustc-env=RDMA_DOCTOR_TARGET={}", target.display());
+
     let mut found = Vec::new();
     if checks.is_dir() {
         collect(&checks, &mut found)?;

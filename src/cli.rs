@@ -7,6 +7,7 @@ mod baseline;
 pub mod bench;
 pub mod check;
 pub mod collect_script;
+pub mod completions;
 pub mod deferred;
 pub mod evidence;
 pub mod expect;
@@ -32,6 +33,7 @@ pub mod topo;
 pub mod triage;
 #[cfg(test)]
 mod used;
+pub mod version;
 pub mod waive;
 
 use std::path::PathBuf;
@@ -52,11 +54,13 @@ use deferred::Deferred;
     propagate_version = true,
     max_term_width = 100
 )]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Without a command it examines this node, as check does. --version --verbose says how it was built."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
     /// When to use colour; NO_COLOR in the environment means never.
     #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
     pub color: Color,
@@ -115,6 +119,8 @@ pub enum Command {
     Schema(Deferred<schema::SchemaArgs>),
     /// Say whether the network is enough for a training: what a step sends, and how long that takes
     Advise(Deferred<advise::AdviseArgs>),
+    /// Print what bash, zsh or fish needs to complete commands and options
+    Completions(Deferred<completions::CompletionsArgs>),
 }
 
 /// How a machine is asked.
@@ -220,7 +226,15 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     if let Some(path) = cli.config {
         site_config::set_path(path);
     }
-    match cli.command {
+    let command = match cli.command {
+        Some(command) => command,
+        // Without one, this node is examined.
+        None => match Cli::try_parse_from(["rdma-doctor", "check"])?.command {
+            Some(command) => command,
+            None => anyhow::bail!("no subcommand"),
+        },
+    };
+    match command {
         Command::Check(args) => check::run(&args),
         Command::Record(args) => record::run(&args),
         Command::CollectScript(args) => collect_script::run(&args),
@@ -238,5 +252,6 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Waive(args) => waive::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Advise(args) => advise::run(&args),
+        Command::Completions(args) => completions::run(&args),
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
-use rdma_doctor::cli::{self, Cli};
+use rdma_doctor::cli::{self, Cli, version};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::live::library_process;
 use rdma_doctor::live::worker::{self, measure};
@@ -98,11 +98,20 @@ fn run() -> ExitCode {
     if let Some((_, serve)) = mode {
         return serve(&mut args);
     }
-    if first.is_some_and(|first| first == "--version" || first == "-V") && args.next().is_none() {
+    if first.is_some_and(|first| first == "--version" || first == "-V") {
         // Fleets ask it of each node, and all of the command line's description is not needed to answer.
-        let version = env!("CARGO_PKG_VERSION");
-        let _ = writeln!(std::io::stdout(), "rdma-doctor {version}");
-        return Exit::Healthy.into();
+        let text = match (args.next(), args.next()) {
+            (None, _) => Some(version::LINE.to_owned()),
+            (Some(more), None) if more == "--verbose" || more == "-v" => {
+                let commit = option_env!("RDMA_DOCTOR_COMMIT");
+                Some(version::verbose(commit, option_env!("RDMA_DOCTOR_GLIBC")))
+            }
+            _ => None,
+        };
+        if let Some(text) = text {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return Exit::Healthy.into();
+        }
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -17,6 +17,14 @@ pub fn own_executable() -> PathBuf {
     PathBuf::from("/proc/self/exe")
 }
 
+/// The version of the C library that this process runs with.
+#[expect(unsafe_code, reason = "asks the C library")]
+pub fn glibc() -> String {
+    // SAFETY: it gives a static text that ends with a NUL.
+    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    version.to_string_lossy().into_owned()
+}
+
 /// Kills this process group, because the parent is gone.
 pub fn end_with_group() -> ! {
     // Started by hand, the process may not lead its group: then it ends alone.

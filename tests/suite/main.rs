@@ -66,6 +66,7 @@ mod man;
 mod many;
 mod nccl_of_nodes;
 mod nvml;
+mod packaging;
 mod packet_path;
 mod pairs;
 mod recorded_nodes;
