@@ -125,16 +125,6 @@ const DERIVATIONS: &[&Derivation] = &[
     &traffic::DERIVATION,
 ];
 
-/// What is derived of a machine of which only the output of tools on its ports is there.
-const OF_PASTED: &[&str] = &[
-    "agreement",
-    "gid_choice",
-    "intended",
-    "kernel_event",
-    "port_state",
-    "tally",
-];
-
 impl Derivation {
     const fn new(
         name: &'static str,
@@ -190,13 +180,8 @@ pub fn of_nodes(facts: &mut Facts, among: u64) {
     let ordered = ordered().unwrap_or_default();
     let nodes: Vec<_> = facts.all(Subject::Node).collect();
     for node in nodes {
-        let pasted = facts.known(node, crate::fact::node::PASTED) == Some(true);
-        // What people kept of a machine is judged as the machine is.
-        let is_kept = facts.known(node, crate::fact::node::TREE) == Some(true);
         for one in &ordered {
-            if !pasted || is_kept || OF_PASTED.contains(&one.name) {
-                (one.run)(facts, node);
-            }
+            (one.run)(facts, node);
         }
     }
 }

@@ -13,8 +13,7 @@
 //! rare_grams  what few lines hold that are not of NCCL
 //! setting  settings of NCCL in commands and files
 //! sign     lines of the program around NCCL that tell how its work goes
-//! pasted   the output of other tools in the same stream
-//! unread   the output of tools that nothing here reads
+//! excerpt  the part of the stream in which outputs of other tools can stand
 //! gather   each line goes to its reader; equal lines become one, with a count
 //! digest   the result: kept lines, counts, processes
 //! ```
@@ -28,19 +27,18 @@ pub mod clock;
 pub mod digest;
 pub mod event;
 pub mod event_table;
+mod excerpt;
 pub mod gather;
 pub mod grams;
 pub mod launch;
 pub mod message;
 mod pairs;
-pub mod pasted;
 pub mod prefix;
 mod rare_grams;
 pub mod setting;
 mod shape_table;
 pub mod sign;
 pub mod text;
-mod unread;
 mod window;
 
 #[cfg(test)]

@@ -147,20 +147,22 @@ pub static OUTPUTS: &[Probe] = &[outputs::PROBE];
 ///
 /// A probe that panics while it reads the replies makes its facts unknown and names the bug; it does not end the run.
 pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
+    // A recording of a machine is none of a log; if a log is given too, its runs are stated all the same.
+    let origin = Origin::derived("no log was given");
+    for subject in [Subject::Benchmark, Subject::Run] {
+        facts.set_members(subject, Facts::CLUSTER, Membership::Known(origin.clone()));
+    }
+    state_node(recording, facts)
+}
+
+/// States what a recording reports about its node, and nothing of logs.
+fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
     let name = if recording.header.node.is_empty() {
         "node"
     } else {
         &recording.header.node
     };
     let node = facts.new_node(name);
-    // A recording of a machine is none of a log; if a log is given too, its runs are stated all the same.
-    let origin = Origin::derived("no log was given");
-    facts.set_members(
-        Subject::Benchmark,
-        Facts::CLUSTER,
-        Membership::Known(origin.clone()),
-    );
-    facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin));
     let kept = recording.times_asked(outputs::PROBE.name, &outputs::question()) > 0;
     let how = match kept {
         true => "outputs of tools are here",

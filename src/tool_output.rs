@@ -5,37 +5,56 @@
 
 mod command;
 mod host;
+mod kernel;
 mod marks;
+mod tag;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-pub use marks::is_read;
+use serde::{Deserialize, Serialize};
+
+pub use self::kernel::{KERNEL_WORDS, kernel_line};
+pub use self::marks::is_read;
+use self::tag::Tag;
+use crate::small_sort;
 
 /// The output of one command.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// The host on which it ran, by the prompt, a heading, or what is before each line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// The command with its arguments. Without the line of the command: the one that writes such lines.
     pub argv: Vec<String>,
     /// Whether a part may be missing: it went through a pipe, or somebody cut it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
     /// The lines with their numbers in the text, without colours.
     pub lines: Vec<(u64, String)>,
 }
 
 impl Block {
-    /// The name of the tool.
+    /// The name of the tool; `log` for a benchmark, which its second word names.
     pub fn tool(&self) -> &str {
         self.argv.first().map_or("", String::as_str)
     }
+
+    /// Whether it is of this benchmark.
+    pub fn is_benchmark(&self, name: &str) -> bool {
+        matches!(self.argv.as_slice(), [log, of] if log == "log" && of == name)
+    }
 }
+
+/// A line that stands for others that were left out.
+pub const CUT: &str = "[...]";
 
 /// Blocks that are kept of one text.
 const BLOCKS: usize = 4096;
 /// Hosts whose names are told apart before their lines.
 const HOSTS: usize = 4096;
+/// Lines that belong to an output behind the last one that only its tool writes.
+const LINES: usize = 8192;
 
 /// A line without what others put before it.
 struct Line<'t> {
@@ -43,57 +62,62 @@ struct Line<'t> {
     text: Cow<'t, str>,
 }
 
-/// The blocks of a text, in the order of their hosts' first lines before which a name stands, and of the text for all others.
-pub fn blocks(text: &str) -> Vec<Block> {
-    let lines: Vec<Line<'_>> = (1..).zip(text.lines()).map(line).collect();
-    // `n01: ` before each line is of pdsh(1), clush(1) or the like where such a line is a tool's.
-    let tagged = |line: &Line<'_>| {
-        let (name, rest) = tag(&line.text)?;
-        marks::tool_of(rest).map(|_| name.to_owned())
-    };
-    let tags: BTreeSet<String> = lines.iter().filter_map(tagged).take(HOSTS).collect();
-    let mut all = Splitter::default();
-    let mut of_hosts: Vec<(String, Splitter)> = Vec::new();
+/// The blocks of lines with their numbers, in the order of their first lines.
+pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> Vec<Block> {
+    let lines: Vec<Line<'_>> = lines.map(line).collect();
+    let tags: BTreeSet<Tag<'_>> = lines.iter().filter_map(tagged).take(HOSTS).collect();
+    let mut all: Vec<(Option<Tag<'_>>, Splitter)> = vec![(None, Splitter::default())];
     for (at, one) in lines.iter().enumerate() {
-        let tag = tag(&one.text).filter(|(name, _)| tags.contains(*name));
-        let Some((name, rest)) = tag else {
-            let other = |at: Option<usize>| {
-                let line = at.and_then(|at| lines.get(at));
-                line.map_or("", |line| &*line.text)
-            };
-            let around = [other(at.checked_sub(1)), other(at.checked_add(1))];
-            all.line(one.number, &one.text, around);
-            continue;
+        let mut found = tag::before(&one.text);
+        let found = found.find(|(tag, _)| tags.contains(tag));
+        let other = |at: Option<usize>| {
+            let line = at.and_then(|at| lines.get(at));
+            line.map_or("", |line| &*line.text)
         };
-        let known = of_hosts.iter().position(|(of, _)| of == name);
+        let (tag, rest, around) = match found {
+            Some((tag, rest)) => (Some(tag), rest, ["", ""]),
+            None => (
+                None,
+                &*one.text,
+                [other(at.checked_sub(1)), other(at.checked_add(1))],
+            ),
+        };
+        let known = all.iter().position(|(of, _)| *of == tag);
         let place = known.unwrap_or_else(|| {
             let splitter = Splitter {
-                host: Some(name.to_owned()),
+                host: tag.as_ref().and_then(Tag::host),
                 ..Splitter::default()
             };
-            of_hosts.push((name.to_owned(), splitter));
-            of_hosts.len() - 1
+            all.push((tag, splitter));
+            all.len() - 1
         });
-        if let Some((_, splitter)) = of_hosts.get_mut(place) {
-            splitter.line(one.number, rest, ["", ""]);
+        if let Some((_, splitter)) = all.get_mut(place) {
+            splitter.line(one.number, rest, around);
         }
     }
-    let mut blocks = all.finish();
-    for (_, splitter) in of_hosts {
-        blocks.extend(splitter.finish());
-    }
+    let splitters = all.into_iter().map(|(_, splitter)| splitter);
+    let mut blocks: Vec<Block> = splitters.flat_map(Splitter::finish).collect();
+    small_sort::by_key(&mut blocks, |block| {
+        block.lines.first().map(|(number, _)| *number)
+    });
     blocks
 }
 
-/// A line without colours and without the marks of a quotation.
+/// What stands before a tool's line: before other lines it is the same.
+fn tagged<'l>(line: &'l Line<'_>) -> Option<Tag<'l>> {
+    let is_tools = marks::tool_of(&line.text).is_some();
+    let mut found = tag::before(&line.text).filter(|(tag, _)| !is_tools || tag.is_host());
+    found.find_map(|(tag, rest)| marks::tool_of(rest).map(|_| tag))
+}
+
+/// A line without colours and without the marks of a quotation; of what a bar of progress wrote over, the last part stands.
 fn line((number, text): (u64, &str)) -> Line<'_> {
+    let text = text.trim_end_matches('\r');
+    let text = text.rsplit('\r').next().unwrap_or(text);
     let mut text = match text.contains('\u{1b}') {
         true => Cow::Owned(without_escapes(text)),
         false => Cow::Borrowed(text),
     };
-    if text.ends_with('\r') {
-        text = text.trim_end_matches('\r').to_owned().into();
-    }
     if let Some(quoted) = text.strip_prefix("> ") {
         text = quoted.trim_start_matches("> ").to_owned().into();
     }
@@ -118,21 +142,15 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// The name before a line, `n01: text`, and the line.
-fn tag(text: &str) -> Option<(&str, &str)> {
-    let (name, rest) = text.split_once(':')?;
-    let rest = match rest.is_empty() {
-        true => rest,
-        false => rest.strip_prefix(' ')?,
-    };
-    host::is_name(name).then_some((name, rest))
-}
-
 /// Finds the blocks of lines that are fed one after the other.
 #[derive(Default)]
 struct Splitter {
     host: Option<String>,
     open: Option<Block>,
+    /// Whether the open one began with a line of its own, and not with a command.
+    by_mark: bool,
+    /// Lines of the open one since the last that only its tool writes.
+    since: usize,
     done: Vec<Block>,
 }
 
@@ -155,23 +173,22 @@ impl Splitter {
         if let Some(argv) = marks::tool_of(text) {
             let goes_on = self.open.as_ref().is_some_and(|open| {
                 let is_empty = |(_, line): &(u64, String)| line.trim().is_empty();
+                let last = open.lines.last().map_or("", |(_, line)| line.trim_end());
                 // Of a command that the text shows, the mark is one of its lines.
-                marks::goes_on(&open.argv, argv)
+                marks::goes_on(&open.argv, last, argv)
                     || open.lines.iter().all(is_empty) && marks::may_write(&open.argv, argv)
             });
-            if !goes_on {
-                self.close();
-                let argv = argv.iter().map(|&word| word.to_owned()).collect();
-                self.push(argv, false);
-            }
-            if let Some(host) = host::of_syslog(text)
-                && self.host.as_deref() != Some(host)
-            {
-                let argv = self.open.as_ref().map(|open| open.argv.clone());
-                self.close();
+            let host = host::of_syslog(text);
+            if let Some(host) = host {
                 self.host = Some(host.to_owned());
-                self.push(argv.unwrap_or_default(), false);
             }
+            let elsewhere = host.is_some()
+                && (self.open.as_ref()).is_some_and(|open| open.host.as_deref() != host);
+            if !goes_on || elsewhere {
+                self.close();
+                self.begin_by_mark(argv);
+            }
+            self.since = 0;
         } else if let Some(name) = host::heading(text, around) {
             self.close();
             self.host = Some(name.to_owned());
@@ -182,9 +199,30 @@ impl Splitter {
             return;
         }
         if let Some(open) = &mut self.open {
-            open.is_cut |= is_snip(trimmed);
-            open.lines.push((number, text.to_owned()));
+            self.since += 1;
+            if self.by_mark && self.since > LINES {
+                return self.close();
+            }
+            // Each line of the kernel stands for itself: what is between belongs to others.
+            if !self.by_mark || self.since == 1 || open.tool() != "dmesg" {
+                open.is_cut |= is_snip(trimmed);
+                open.lines.push((number, text.to_owned()));
+            }
         }
+    }
+
+    /// An output of which the command is not shown. Lines of the kernel that others interrupted go on.
+    fn begin_by_mark(&mut self, argv: &[&str]) {
+        let is_same = |block: &Block| block.argv == argv && block.host == self.host;
+        let before = match argv {
+            ["dmesg"] => self.done.iter().rposition(is_same),
+            _ => None,
+        };
+        match before {
+            Some(at) => self.open = Some(self.done.remove(at)),
+            None => self.push(argv.iter().map(|&word| word.to_owned()).collect(), false),
+        }
+        self.by_mark = true;
     }
 
     /// A command whose output follows; `None` is one that is no tool.
@@ -195,6 +233,8 @@ impl Splitter {
     }
 
     fn push(&mut self, argv: Vec<String>, is_cut: bool) {
+        self.by_mark = false;
+        self.since = 0;
         self.open = Some(Block {
             host: self.host.clone(),
             argv,
@@ -242,7 +282,8 @@ mod tests {
             let cut = if block.is_cut { " cut" } else { "" };
             format!("{host} {}:{first}{cut}", block.argv.join(" "))
         };
-        blocks(text).into_iter().map(show).collect()
+        let all = blocks((1..).zip(text.lines()));
+        all.into_iter().map(show).collect()
     }
 
     #[test]

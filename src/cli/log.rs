@@ -98,22 +98,10 @@ pub fn judged(
     LogReport::new(catalogue, &facts, report)
 }
 
-/// Whether a log can answer the check: by its runs and results, or by what tools printed of ports and GPUs.
+/// Whether a log can answer the check: by its runs and results, or by what tools printed of nodes.
 pub fn is_of_log(check: &Check) -> bool {
-    let pasted = [
-        Subject::Device,
-        Subject::Port,
-        Subject::Gid,
-        Subject::GpuPair,
-        Subject::GpuNic,
-        Subject::KernelEvent,
-    ];
-    check.id.starts_with("log/")
-        || pasted.contains(&check.subject)
-        || check
-            .subject
-            .scope()
-            .any(|s| matches!(s, Subject::Run | Subject::Benchmark))
+    let of_log = |s| matches!(s, Subject::Run | Subject::Benchmark | Subject::Node);
+    check.id.starts_with("log/") || check.subject.scope().any(of_log)
 }
 
 /// Whether a verdict is one: what tools did not print of a node is no question, since nobody asked the node.

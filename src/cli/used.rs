@@ -48,7 +48,7 @@ const SHOWN_ONLY: [(&str, &str); 23] = [
     ),
     (
         "gpu_nic.nic",
-        "the summary of a pasted `nvidia-smi topo -m` names adapters by it",
+        "the adapter of a distance, as `nvidia-smi topo -m` names it",
     ),
     (
         "path.terms",

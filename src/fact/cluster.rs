@@ -15,6 +15,8 @@ subject! {
     LOGS_NO_TEXT: Arc<[Arc<str>]> = "logs_no_text" from "nccl_log";
     /// Recordings of this program in the directories of logs, which were not read as logs.
     LOGS_RECORDINGS: Arc<[Arc<str>]> = "logs_recordings" from "nccl_log";
+    /// Tools of which output is in the logs, and judged.
+    LOGS_OUTPUTS: Arc<[Arc<str>]> = "logs_outputs" from "nccl_log";
     /// Tools of which output is in the logs that nothing reads.
     LOGS_UNREAD: Arc<[Arc<str>]> = "logs_unread" from "nccl_log";
 }

@@ -648,12 +648,8 @@ subject! {
     NVML_UNANSWERED: u64 = "nvml_unanswered" from "nvml";
     /// Those questions, each with how it ended: "nvml_device(3): no reply within the budget".
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
-    /// Whether all that is known of the node is what tools printed, as it was pasted into a log.
+    /// Whether what is known of the node is what tools printed, as somebody kept it.
     PASTED: bool = "pasted" from "nccl_log";
-    /// How many ports tools printed of it, with their states.
-    PORTS_PASTED: u64 = "ports_pasted" from "nccl_log";
-    /// How many of these are active.
-    PORTS_PASTED_ACTIVE: u64 = "ports_pasted_active" from "nccl_log";
     /// Whether the active RDMA MTU of all used ports of equal boards, with one link layer and one rate, is the same. Source:
     /// ibv_query_port(3), active_mtu.
     MTUS_AGREE: bool = "mtus_agree" from "derive agreement";

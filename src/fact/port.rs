@@ -213,6 +213,6 @@ subject! {
     /// The kind of GID at that index.
     NCCL_GID: NcclGid = "nccl_gid" from "derive nccl";
     /// Whether the port is down while more than half of the ports of the same type and link layer that `ibstat` printed are active; false where
-    /// its board is known too, since that decides. Only of what was pasted into a log.
-    ODD_IN_PASTE: bool = "odd_in_paste" from "nccl_log";
+    /// its board is known too, since that decides. Only of what tools printed.
+    ODD_IN_PASTE: bool = "odd_in_paste" from "outputs";
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::grams::{Grams, Hit, Needles};
-use super::{launch, pasted, prefix, shape_table, sign, unread};
+use super::{excerpt, launch, prefix, shape_table, sign};
 
 /// Text that is in every line of NCCL and RCCL, and in PyTorch's reports of their errors.
 const MARK: &[u8] = b"CCL";
@@ -37,12 +37,11 @@ impl Anchors {
             .chain(launch::needles())
             .chain(prefix::beginnings())
             .chain(shape_table::needles())
-            .chain(unread::needles())
             .collect();
         Anchors {
             mark: Finder::new(MARK),
             own: own.len(),
-            needles: Grams::new(own.into_iter().chain(pasted::NEEDLES)),
+            needles: Grams::new(own.into_iter().chain(excerpt::needles())),
         }
     }
 }

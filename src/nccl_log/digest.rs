@@ -29,18 +29,15 @@ pub struct Digest {
     /// Events that found no place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<DroppedEvents>,
-    /// The output of other tools that is between.
+    /// The outputs of other tools that are between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pasted: Vec<super::pasted::PasteCollector>,
+    pub outputs: Vec<crate::tool_output::Block>,
     /// Lines that show the progress of the program around NCCL, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<super::sign::Sign>,
     /// What launchers say of the number of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<super::launch::Launch>,
-    /// Tools of which output is there that nothing reads.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<String>,
     /// Why reading ended before the end of the file, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
@@ -80,7 +77,7 @@ impl Digest {
         });
         self.uncounted.extend(uncounted);
         // Ranks write no other tool's output.
-        self.pasted.extend(other.pasted);
+        self.outputs.extend(other.outputs);
         self.signs
             .extend(other.signs.into_iter().map(|sign| super::sign::Sign {
                 line: sign.line + before,
@@ -88,9 +85,6 @@ impl Digest {
                 ..sign
             }));
         self.launches.extend(other.launches);
-        self.unread.extend(other.unread);
-        self.unread.sort_unstable();
-        self.unread.dedup();
         self.broken_off = self.broken_off.take().or(other.broken_off);
     }
 }

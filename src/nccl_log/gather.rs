@@ -5,8 +5,6 @@ mod class_counts;
 mod kept_lines;
 mod writers;
 
-use std::collections::BTreeSet;
-
 pub use self::kept_lines::{Limits, TOLD_APART};
 
 use self::channel_counts::{ChannelCounts, RecentChannel};
@@ -18,14 +16,13 @@ use super::channel;
 use super::digest::Digest;
 use super::event::{self, ClassCache, MessageClass, MessageKind};
 use super::event_table;
+use super::excerpt::Excerpt;
 use super::launch::Launches;
 use super::message::{self, DedupScope, MessageAction, MessageGroup};
-use super::pasted::Pasted;
 use super::prefix::{self, LogLevel, LogWriter};
 use super::rare_grams::{self, RareGrams};
 use super::sign::Signs;
 use super::text::{from_json, without_colours};
-use super::unread;
 use super::window::{Lines, Window};
 
 /// Bytes of a line that are kept.
@@ -52,6 +49,7 @@ impl Reader {
             window: Window::default(),
             gather: Gather {
                 events: limits.events,
+                excerpt: Excerpt::within(limits.text),
                 writers: Writers::within(limits.processes),
                 kept: KeptLines::within(limits),
                 ..Gather::default()
@@ -105,7 +103,7 @@ impl<'l> Said<'l> {
 struct Gather {
     /// Events kept of one class.
     events: usize,
-    pasted: Pasted,
+    excerpt: Excerpt,
     signs: Signs,
     launches: Launches,
     classes: ClassCache,
@@ -125,8 +123,6 @@ struct Gather {
     /// The number of the line that such a one announced.
     repeated: u64,
     seldom: RareGrams,
-    /// Tools whose output is present but not read.
-    unread: BTreeSet<&'static str>,
 }
 
 impl Lines for Gather {
@@ -148,15 +144,15 @@ impl Lines for Gather {
             match part {
                 // Nearly all lines of a log of NCCL are not looked at for other tools.
                 ScannedPart::Between(from, to, other) => {
-                    self.pasted.lines(lines, from, to, number, other);
+                    self.excerpt.lines(lines, from, to, number, other);
                 }
                 ScannedPart::Line(_, AnchorPosition::None(found))
                     if found.only_signs()
                         && self.announced.is_empty()
-                        && self.pasted.is_idle()
+                        && self.excerpt.is_idle()
                         && self.signs.one_more(number, found.signs()) => {}
                 ScannedPart::Line(line, mark) if !rare_grams::goes_on(line) => {
-                    self.pasted.marked(line, mark, number);
+                    self.excerpt.marked(line, mark, number);
                     match plain {
                         true => self.part(number, line, mark),
                         false => self.line(number, line, mark),
@@ -175,10 +171,7 @@ impl Lines for Gather {
     }
 
     fn piece(&mut self, piece: &[u8], ends: bool) {
-        if ends {
-            self.pasted
-                .lines(piece, 0, piece.len(), self.lines + 1, true);
-        }
+        self.excerpt.piece(piece, self.lines + 1, ends);
         if ANCHORS.any(piece) {
             self.line(self.lines + 1, piece, AnchorPosition::Unknown);
         }
@@ -291,11 +284,6 @@ impl Gather {
         } else if seldom && rare_grams::sets(line) {
             let said = Said::by_nobody(number, line);
             self.keep(MessageGroup::Other, DedupScope::Host, said.text, said);
-        } else if seldom
-            && !launched
-            && let Some(tool) = unread::tool(line)
-        {
-            self.unread.insert(tool);
         }
     }
 
@@ -506,10 +494,9 @@ impl Gather {
             processes: self.writers.finish(),
             crowd: self.channels.finish(),
             left_out: by_sort(&self.left_out),
-            pasted: self.pasted.finish(),
+            outputs: self.excerpt.finish(),
             signs: self.signs.finish(),
             launches: self.launches.finish(),
-            unread: self.unread.into_iter().map(str::to_owned).collect(),
             broken_off,
         }
     }

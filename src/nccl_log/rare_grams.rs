@@ -1,8 +1,8 @@
-//! What few lines hold that are not of NCCL: parts of its messages, settings, output of tools; and lines that go on in the next ones.
+//! What few lines hold that are not of NCCL: parts of its messages, settings; and lines that go on in the next ones.
 
 use super::grams::Grams;
 use super::text::contains;
-use super::{prefix, setting, unread};
+use super::{prefix, setting};
 
 /// One look decides whether the others are needed.
 pub(super) struct RareGrams(Grams);
@@ -10,12 +10,12 @@ pub(super) struct RareGrams(Grams);
 impl Default for RareGrams {
     fn default() -> Self {
         // Variables of NCCL are among the beginnings.
-        RareGrams(Grams::new(prefix::beginnings().chain(unread::needles())))
+        RareGrams(Grams::new(prefix::beginnings()))
     }
 }
 
 impl RareGrams {
-    /// Whether the line holds the beginning of a message of NCCL, a variable of NCCL, or the mark of a tool.
+    /// Whether the line holds the beginning of a message of NCCL, or a variable of NCCL.
     pub(super) fn has(&self, line: &[u8]) -> bool {
         self.0.find(line, 0, line.len()).is_some()
     }

@@ -421,6 +421,7 @@ fn tables_do_not_grow_without_end_and_say_what_they_left_out() {
         bytes: 1 << 20,
         events: 3,
         processes: 5,
+        text: 0,
     };
     let mut reader = Reader::new(limits);
     for n in 0..100 {

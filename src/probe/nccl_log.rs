@@ -3,6 +3,8 @@
 //! Two questions: which files there are, and what is left of each ([`crate::nccl_log`]). The lines that were kept are read again here,
 //! put together to communicators and runs, and stated as facts of runs, hosts, ranks, channels, adapters, variables and events.
 
+mod benchmark;
+mod benchmark_ranks;
 mod carrier;
 mod channels;
 mod communicator;
@@ -15,7 +17,6 @@ mod line;
 mod listed;
 mod nodes;
 mod outcome;
-pub(in crate::probe) mod pasted;
 mod ranks;
 mod runs;
 #[cfg(test)]
@@ -34,11 +35,12 @@ use crate::nccl_log::Digest;
 use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::event;
 use crate::nccl_log::message::MessageGroup;
-use crate::nccl_log::pasted::Tool;
 use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::sign::Sign;
+use crate::probe::outputs::recorded::{Evidence, is_of_node};
 use crate::source::recording::Recording;
 use crate::source::{Question, Refusal};
+use crate::tool_output::{self, Block};
 
 /// The name under which the questions are recorded.
 pub const NAME: &str = "nccl_log";
@@ -159,15 +161,10 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             }
         }
     }
-    let unread = files.iter().flat_map(|(_, digest)| &digest.unread);
-    let unread: BTreeSet<Arc<str>> = unread.map(|tool| tool.as_str().into()).collect();
-    if !unread.is_empty() {
-        let unread = Fact::Known(unread.into_iter().collect(), origin.clone());
-        facts.set(Facts::CLUSTER, cluster::LOGS_UNREAD, unread);
-    }
+    outputs(&files, &missing, &origin, facts);
     let log = Log::of(&files, missing.clone());
     let ids = log.state(facts);
-    pasted::state(&files, &missing, &origin, facts);
+    benchmark::state(&files, &missing, &origin, facts);
     match (&missing, ids.is_empty()) {
         (Some(gap), _) => facts.set_members(
             Subject::Run,
@@ -175,6 +172,37 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             Membership::Unknown(gap.clone()),
         ),
         (None, _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin)),
+    }
+}
+
+/// States the nodes of which outputs of tools stand in these files, and which tools these are.
+fn outputs(files: &[File], missing: &Option<Gap>, origin: &Origin, facts: &mut Facts) {
+    let blocks = files.iter().flat_map(|(_, digest)| &digest.outputs);
+    let read = |block: &&Block| is_of_node(block);
+    let unread = |block: &&Block| !tool_output::is_read(&block.argv);
+    let of_nodes: Vec<&Block> = blocks.clone().filter(read).collect();
+    let others: Vec<&Block> = blocks.filter(unread).collect();
+    for (key, blocks) in [
+        (cluster::LOGS_OUTPUTS, of_nodes),
+        (cluster::LOGS_UNREAD, others),
+    ] {
+        let tools: BTreeSet<Arc<str>> = blocks.iter().map(|block| block.tool().into()).collect();
+        if !tools.is_empty() {
+            let tools = tools.into_iter().collect();
+            facts.set(Facts::CLUSTER, key, Fact::Known(tools, origin.clone()));
+        }
+    }
+    let members = match missing {
+        Some(gap) => Membership::Unknown(gap.clone()),
+        None => Membership::Known(Origin::derived("a log was given, and no node")),
+    };
+    facts.set_members(Subject::Node, Facts::CLUSTER, members);
+    let mut evidence = Evidence::of("unnamed host");
+    for (file, digest) in files {
+        evidence.add_outputs(file, &digest.outputs);
+    }
+    for recording in evidence.finish() {
+        super::state_node(&recording, facts);
     }
 }
 
@@ -379,9 +407,11 @@ impl<'d> Log<'d> {
                     signs.push((file, sign));
                 }
             }
-            let tables = digest.pasted.iter().filter(|p| p.tool == Tool::NcclTests);
-            for (place, (line, text)) in tables.flat_map(|p| p.lines.iter().enumerate()) {
-                let is_row = text.trim_start().starts_with(|c: char| c.is_ascii_digit());
+            let tables = (digest.outputs.iter()).filter(|block| block.is_benchmark("nccl-tests"));
+            for (place, (line, text)) in tables.flat_map(|block| block.lines.iter().enumerate()) {
+                let mut words = text.split_whitespace();
+                let is_row = words.next().is_some_and(|size| size.parse::<u64>().is_ok())
+                    && words.count() > 4;
                 let run = extents.run_at(file, *line, count);
                 if let Some(tests) = run.and_then(|run| tests.get_mut(run))
                     && (place == 0 || is_row)

@@ -1,9 +1,13 @@
 //! The outputs of tools that people kept of a machine: they stand in a recording as the answers of commands, and are read into the facts that
 //! other probes state of the machine itself. What another probe knows stays.
 
+mod devices;
 mod filter;
 mod interfaces;
+mod kernel;
 mod lspci;
+mod matrix;
+pub(super) mod output_line;
 mod ports;
 pub mod recorded;
 mod shell;
@@ -14,10 +18,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::nccl_log::pasted::{self, PastedLine};
+pub(super) use self::output_line::OutputLine;
 use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Id, Origin};
-use crate::nccl_log::pasted::{PasteCollector, Tool};
 use crate::source::{Answer, Question};
 
 /// The probe. It runs over recordings only.
@@ -69,8 +72,8 @@ impl Output {
         operands.map(|arg| &**arg).next_back()
     }
 
-    fn lines(&self) -> impl Iterator<Item = PastedLine<'_>> {
-        pasted::places(&self.file, &self.lines)
+    fn lines(&self) -> impl Iterator<Item = OutputLine<'_>> + Clone {
+        output_line::lines(&self.file, &self.lines)
     }
 
     /// The first line stands for all that the whole output says.
@@ -88,16 +91,6 @@ impl Output {
     fn text(&self) -> String {
         let lines: Vec<&str> = self.lines.iter().map(|(_, line)| line.as_str()).collect();
         lines.join("\n")
-    }
-
-    /// The same as the reader of logs has it.
-    fn paste(&self, tool: Tool) -> PasteCollector {
-        PasteCollector {
-            tool,
-            before: String::new(),
-            lines: self.lines.clone(),
-            cut: self.is_cut,
-        }
     }
 }
 
@@ -136,38 +129,25 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         read(output, facts, node);
     }
     filter::state(&outputs, facts, node);
-    pasted::ports::odd(facts, node);
+    devices::odd(facts, node);
 }
 
 fn read(output: &Output, facts: &mut Facts, node: Id) {
-    let file = &output.file;
-    let ports =
-        |tool, facts: &mut Facts| pasted::ports::state(file, &output.paste(tool), facts, node);
     match output.argv.first().map_or("", |tool| &**tool) {
-        "ibstat" => ports(Tool::Ibstat, facts),
-        "ibstatus" => ports(Tool::Ibstatus, facts),
+        "ibstat" | "ibstatus" => devices::state(output, facts, node),
         "ibv_devinfo" => {
-            ports(Tool::IbvDevinfo, facts);
+            devices::state(output, facts, node);
             ports::gids(output, facts, node);
         }
-        "show_gids" => pasted::ports::gids(file, &output.paste(Tool::ShowGids), facts, node),
+        "show_gids" => devices::gids(output, facts, node),
         "ibdev2netdev" => ports::netdevs(output, facts, node),
         "rdma" => ports::links(output, facts, node),
         "ip" => interfaces::state(output, facts, node),
         "ethtool" if output.has("-i") => ports::driver(output, facts, node),
         "ethtool" => ports::speed(output, facts, node),
         "lspci" => lspci::state(output, facts, node),
-        "dmesg" | "journalctl" => {
-            pasted::kernel::state(file, &output.paste(Tool::KernelLog), facts, node);
-        }
-        "nvidia-smi" if output.has("topo") => {
-            let tool = if output.has("-p2p") {
-                Tool::TopoP2p
-            } else {
-                Tool::TopoMatrix
-            };
-            pasted::matrix::state(file, &output.paste(tool), facts, node);
-        }
+        "dmesg" | "journalctl" => kernel::state(output, facts, node),
+        "nvidia-smi" if output.has("topo") => matrix::state(output, facts, node),
         "nvidia-smi" if output.has("-q") => smi::query(output, facts, node),
         "nvidia-smi" => smi::table(output, facts, node),
         "lsmod" => shell::modules(output, facts, node),

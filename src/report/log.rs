@@ -1,6 +1,6 @@
 //! The report on a log of NCCL: first whether RDMA was used, then the line that says so, then causes and what stays open.
 
-mod pasted;
+mod found;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -31,9 +31,9 @@ pub struct LogReport {
     pub files: Vec<String>,
     /// The answers, one for each run.
     pub answers: Vec<Answer>,
-    /// What benchmarks printed, and what tools printed of nodes: one sentence each.
+    /// What benchmarks printed, one sentence each, and of which other tools there are outputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pasted: Vec<String>,
+    pub found: Vec<String>,
     /// Files and lines that were not read or only counted: a sentence for each kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<String>,
@@ -91,9 +91,9 @@ impl LogReport {
             .all(Subject::Run)
             .map(|id| answer(catalogue, facts, id, &report))
             .collect();
-        let pasted = pasted::pasted_sentences(facts);
+        let found = found::sentences(facts);
         let not_read = not_read(facts);
-        report.headline = headline(catalogue, &answers, &pasted, &not_read, &report);
+        report.headline = headline(catalogue, &answers, &found, &not_read, &report);
         // If the question is asked and has no answer, nothing is healthy.
         let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
         if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
@@ -105,7 +105,7 @@ impl LogReport {
         LogReport {
             files: files.map(ToString::to_string).collect(),
             answers,
-            pasted,
+            found,
             not_read,
             report,
         }
@@ -188,8 +188,8 @@ pub fn write(
         }
     }
     // A single one is the answer.
-    let told = log.answers.is_empty() && log.pasted.len() == 1;
-    for sentence in log.pasted.iter().filter(|_| !told) {
+    let told = log.answers.is_empty() && log.found.len() == 1;
+    for sentence in log.found.iter().filter(|_| !told) {
         text::paragraph(out, "  found  ", 9, sentence, width)?;
     }
     for sentence in &log.not_read {
@@ -219,13 +219,13 @@ fn named(files: &[String]) -> String {
 fn headline(
     catalogue: &Catalogue,
     answers: &[Answer],
-    pasted: &[String],
+    found: &[String],
     not_read: &[String],
     report: &Report,
 ) -> String {
     let mut said: Vec<String> = Vec::new();
     match answers {
-        [] => match pasted {
+        [] => match found {
             [] if not_read.is_empty() => {
                 return "nothing to examine: no line of NCCL in this log".into();
             }

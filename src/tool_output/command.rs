@@ -80,8 +80,9 @@ pub(super) fn heading(text: &str) -> Option<Command> {
     if text.starts_with([' ', '\t']) || text.len() > 120 {
         return None;
     }
-    let bare = text
-        .trim_matches(|c: char| matches!(c, '=' | '#' | '*' | '-' | ' ' | '<' | '>' | '`' | ':'));
+    let bare = text.trim_matches(|c: char| {
+        matches!(c, '=' | '#' | '*' | '-' | ' ' | '<' | '>' | '`' | ':' | '+')
+    });
     let lower = bare.to_lowercase();
     let of = ["output of ", "output from ", "result of ", "running "];
     let named = of.iter().find_map(|of| {

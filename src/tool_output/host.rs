@@ -54,13 +54,16 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 5 && line.bytes().all(|b| matches!(b, b'-' | b'='))
 }
 
-/// The host in a line that a logging daemon wrote: `Jun  3 10:00:01 node17 kernel: text`, `2024-06-03T10:00:01+00:00 node17 kernel: text`.
+/// The host in a line that a logging daemon wrote: `Jun  3 10:00:01 node17 kernel: text`, `2024-06-03T10:00:01+00:00 node17 kernel: text`,
+/// and without a time.
 pub(super) fn of_syslog(text: &str) -> Option<&str> {
     let (before, _) = text.split_once(" kernel: ")?;
     let mut words = before.split_whitespace().rev();
     let name = words.next()?;
-    let time = words.next()?;
-    let is_time = time.matches(':').count() >= 2;
+    let is_time = match words.next() {
+        Some(time) => time.matches(':').count() >= 2,
+        None => is_name(name),
+    };
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     (is_time && before.len() < 100 && name.bytes().all(fits)).then_some(name)
 }

@@ -1,5 +1,7 @@
 //! The lines that only one tool writes, and the tools of which the output is read.
 
+use super::kernel;
+
 /// A line that begins the output of a tool: the command that writes it, its beginning, and what else it holds.
 type Mark = (
     &'static [&'static str],
@@ -34,12 +36,13 @@ const MARKS: &[Mark] = &[
     (&["df"], "Filesystem", &["Mounted on"]),
     (&["mount"], "", &[" on /dev/shm type "]),
     (&["uname", "-a"], "Linux ", &[" SMP "]),
-    // Benchmarks and NCCL's own lines: the reader of logs has them.
-    (&["log", "nccl-tests"], "#", &["algbw", "busbw"]),
-    (&["log", "nccl-tests"], "# nThread ", &[]),
+    // Benchmarks, which are judged with the log in which they stand.
+    (&["log", "nccl-tests"], "#", &["size", "algbw", "busbw"]),
+    (&["log", "nccl-tests-ranks"], "#", &["# Using devices"]),
+    (&["log", "all-reduce-bench"], "|", &["payload", "busbw"]),
+    (&["log", "all-reduce-bench"], "", &["busbw:", "GBps"]),
     (&["log", "perftest"], "Dual-port", &["Device"]),
-    (&["log", "nccl"], "", &[" NCCL INFO "]),
-    (&["log", "nccl"], "", &[" NCCL WARN "]),
+    (&["log", "perftest"], "Couldn't connect to ", &[":"]),
     // Known, and not read.
     (&["mlxlink"], "Operational Info", &[]),
     (&["mlxconfig"], "Device #1:", &[]),
@@ -73,6 +76,16 @@ const MARKS: &[Mark] = &[
     (&["nccl-topology"], "<system version=", &[]),
     (&["docker"], "\"HostConfig\": {", &[]),
     (&["beegfs-net"], "mgmt_nodes", &[]),
+    (&["ibqueryerrors"], "Errors for \"", &[]),
+    (&["ibqueryerrors"], "", &["ports have errors beyond threshold"]),
+    (&["iblinkinfo"], "", &["==( ", ")==>"]),
+    (&["sminfo"], "sminfo: sm lid", &[]),
+    (&["ibdiagnet"], "Load Plugins from:", &[]),
+    (&["ethtool", "-S"], "NIC statistics:", &[]),
+    (&["fi_info"], "protocol: FI_PROTO_", &[]),
+    (&["ucx_info"], "#      Transport: ", &[]),
+    (&["collect_env"], "GPU models and configuration:", &[]),
+    (&["ompi_info"], "Open MPI repo revision:", &[]),
 ];
 
 /// Tools that are known by the line of their command alone.
@@ -90,7 +103,7 @@ const COMMANDS: &[&str] = &[
 #[rustfmt::skip]
 const ARGUMENTS: &[&str] = &[
     "link", "addr", "a", "route", "rule", "neigh", "show", "list", "ruleset", "topo", "nvlink", "status", "dev", "resource",
-    "statistic", "system", "all", "qdisc", "diag",
+    "statistic", "system", "all", "qdisc", "diag", "r", "w", "n",
 ];
 
 /// Whether this is the name of a tool that is known.
@@ -120,12 +133,19 @@ pub(super) fn tool_of(text: &str) -> Option<&'static [&'static str]> {
             ["env"] => !is_variable(line),
             ["nft", "list", ..] => !line.ends_with('{'),
             ["ibstat"] => !line.ends_with('\''),
+            ["log", "perftest"] if line.starts_with('C') => !ends_with_port(line),
             _ => false,
         };
         return (!is_sentence).then_some(*argv);
     }
-    if is_kernel(text) {
+    if kernel::is_kernel(text) {
         return Some(&["dmesg"]);
+    }
+    // perftest's title stands above what it reports about its connection.
+    if (line.ends_with(" BW Test") || line.ends_with(" Latency Test"))
+        && line.split_whitespace().count() < 8
+    {
+        return Some(&["log", "perftest"]);
     }
     if is_link(text) {
         return Some(&["ip", "addr"]);
@@ -146,41 +166,18 @@ pub(super) fn tool_of(text: &str) -> Option<&'static [&'static str]> {
     ])
 }
 
+/// `Couldn't connect to HOST:PORT` is perftest's; others say the same words of other things.
+fn ends_with_port(line: &str) -> bool {
+    let port = line.rsplit_once(':').map_or("", |(_, port)| port);
+    !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// `NCCL_DEBUG=INFO`.
 fn is_variable(line: &str) -> bool {
     line.split_once('=').is_some_and(|(name, _)| {
         name.bytes()
             .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
     })
-}
-
-/// `[   12.345678] text`, `[Mon Jun  3 10:00:01 2024] text`, `kern  :info  : …`, and what syslog puts before it.
-fn is_kernel(text: &str) -> bool {
-    if let Some((before, rest)) = text.split_once(" kernel: ")
-        && before.len() < 100
-        && before.matches(':').count() >= 2
-    {
-        return !rest.is_empty();
-    }
-    if text.starts_with("kern  :") {
-        return true;
-    }
-    let rest = match text.strip_prefix('<').and_then(|t| t.split_once('>')) {
-        Some((level, rest)) if level.len() <= 3 => rest,
-        _ => text,
-    };
-    let Some((stamp, _)) = rest.strip_prefix('[').and_then(|r| r.split_once("] ")) else {
-        return false;
-    };
-    let seconds = stamp.trim().split_once('.');
-    let is_seconds = seconds.is_some_and(|(whole, micros)| {
-        micros.len() == 6
-            && [whole, micros]
-                .iter()
-                .all(|n| n.bytes().all(|b| b.is_ascii_digit()))
-    });
-    let words = stamp.split_whitespace().count();
-    is_seconds || words == 5 && stamp.matches(':').count() == 2
 }
 
 /// `3: ens1f0: <BROADCAST,UP> mtu 1500 …`.
@@ -216,14 +213,17 @@ pub(super) fn may_write(shown: &[String], mark: &[&str]) -> bool {
             (shown, mark[0]),
             ("printenv" | "cat", "env") | ("journalctl" | "cat", "dmesg") | ("findmnt", "mount")
         )
-        || mark[0] == "log" && (shown.ends_with("_perf") || shown.starts_with("ib_"))
 }
 
-/// Whether a line with this mark belongs to the output that is open.
-pub(super) fn goes_on(open: &[String], mark: &[&str]) -> bool {
+/// Whether a line with this mark belongs to the output that is open, of which this is the last line.
+pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     let has = |word: &str| open.iter().any(|arg| arg == word);
     if open.first().map(String::as_str) != Some(mark[0]) {
         return false;
+    }
+    // Each table is one of its own, and each failure to connect; a title belongs to what follows it.
+    if mark[0] == "log" {
+        return has(mark[1]) && last.ends_with(" Test");
     }
     match mark {
         ["ip", "addr"] => !["route", "r", "rule", "neigh"].iter().any(|word| has(word)),

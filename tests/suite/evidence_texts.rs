@@ -77,7 +77,7 @@ fn said(facts: &Facts, line: &str) -> (String, String) {
     let subject = Subject::from_name(words[0]).unwrap_or_else(|| panic!("{line}: no subject"));
     let (name, fact) = (words[1..words.len() - 1].join(" "), words[words.len() - 1]);
     let name = match subject {
-        Subject::GpuPair => name.replace(' ', " and "),
+        Subject::GpuPair => name.replace(' ', " - "),
         _ => name,
     };
     let index = subject

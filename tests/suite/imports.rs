@@ -12,7 +12,7 @@ pub(crate) const ROOMS: [(&str, &[&str]); 14] = [
     ("fact", &["source::question", "source::refusal"]),
     // Host names in the lines of a log are found by the reader of these lines, so that they are redacted.
     ("source", &["nccl_log"]),
-    ("nccl_log", &[]),
+    ("nccl_log", &["tool_output"]),
     ("tool_output", &[]),
     // A run is a question: what makes the questions also reads the replies, so that both agree.
     ("measure::plan", &["source", "fact"]),

@@ -28,7 +28,7 @@ const ALLOWED: [(&str, &str, &str); 6] = [
         "EXPLAINS",
         "`advise` shows it beside its answer, which no check judges",
     ),
-    ("probe::nccl_log::pasted::benchmark", "GIGABYTE", "a unit"),
+    ("probe::nccl_log::benchmark", "GIGABYTE", "a unit"),
     (
         "probe::tuning::cgroup",
         "PERIOD",

@@ -10,6 +10,7 @@ pub(super) const LOG_LIMITS: Limits = Limits {
     bytes: 1 << 20,
     events: 100,
     processes: 4096,
+    text: 0,
 };
 
 /// NCCL's log variables, unless the arm or the user's environment sets them.

@@ -18,6 +18,9 @@ pub struct Limits {
     pub events: usize,
     /// Processes that are distinguished.
     pub processes: usize,
+    /// Bytes of a text from its beginning in which outputs of tools are found by all their marks; behind these only the strongest count. With 0 none
+    /// is looked for.
+    pub text: usize,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
             bytes: 4 << 20,
             events: 200,
             processes: 64 << 10,
+            text: 2 << 20,
         }
     }
 }

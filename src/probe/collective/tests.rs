@@ -16,6 +16,7 @@ const LIMITS: Limits = Limits {
     bytes: 1 << 20,
     events: 100,
     processes: 100,
+    text: 0,
 };
 
 /// What a run is: its arm's set, its milliseconds for each rank (`Err` for how it ended), and its log.

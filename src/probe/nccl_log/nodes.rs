@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::pasted::listed_hosts;
+use super::benchmark_ranks::{self, listed_hosts};
 use super::{ALL_HOSTS, RunView, not_logged, variables};
 use crate::fact::env::VariableMention;
 use crate::fact::run as fact;
 use crate::fact::{Fact, Facts, LogLine, Origin};
-use crate::nccl_log::pasted::Tool;
 
 /// States how many there are. `stated` is what NCCL says (`nNodes`), with the place of its line.
 pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts, stated: Option<(u64, usize)>) {
@@ -87,9 +86,9 @@ fn reported_nodes(view: &RunView<'_, '_>, least: u64, ranks: Option<u64>) -> Opt
         let launches = digest.launches.iter();
         said.extend(launches.map(|said| (said.nodes, at(said.line, &said.text))));
         let lists = digest
-            .pasted
+            .outputs
             .iter()
-            .filter(|paste| paste.tool == Tool::NcclTestsRanks && !paste.cut);
+            .filter(|list| list.is_benchmark(benchmark_ranks::LIST) && !list.is_cut);
         for list in lists {
             let hosts = listed_hosts(list).len() as u64;
             said.extend(

@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Output;
+use super::{Output, OutputLine};
 use crate::fact::port::OperState;
 use crate::fact::{Bytes, Facts, Id, Membership, Subject, interface, netdev, node as of_node};
-use crate::probe::nccl_log::pasted::PastedLine;
 
 /// What is said of an interface.
 struct Link<'p> {
     name: String,
-    line: PastedLine<'p>,
+    line: OutputLine<'p>,
     flags: Vec<String>,
     mtu: Option<u64>,
     state: String,
@@ -159,7 +158,7 @@ fn head(text: &str) -> Option<(u64, &str)> {
         .then_some((index.trim().parse().ok()?, name))
 }
 
-fn of_json<'p>(one: &Value, line: PastedLine<'p>) -> Option<Link<'p>> {
+fn of_json<'p>(one: &Value, line: OutputLine<'p>) -> Option<Link<'p>> {
     let text = |key: &str| one.get(key).and_then(Value::as_str).map(str::to_owned);
     let list = |key: &str| {
         one.get(key)

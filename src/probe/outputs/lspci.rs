@@ -1,11 +1,10 @@
 //! PCI functions, their links and what bridges redirect, as `lspci -vvv` prints them.
 
-use super::Output;
+use super::{Output, OutputLine};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature, PciClass};
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{Bytes, Facts, Id, Subject, gpu};
-use crate::probe::nccl_log::pasted::PastedLine;
 
 /// States adapters, GPUs of NVIDIA and AMD, and the bridges that show their Access Control Services.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
@@ -22,7 +21,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
 }
 
 /// `0000:1a:00.0 Infiniband controller: Mellanox Technologies MT2910 …`; without its domain an address is of the first.
-fn begin(facts: &mut Facts, node: Id, line: &PastedLine<'_>) -> Option<(Id, LinkKeys)> {
+fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, LinkKeys)> {
     let (address, rest) = line.text.split_once(' ')?;
     let name = match address.matches(':').count() {
         1 => format!("0000:{address}"),
@@ -77,7 +76,7 @@ fn begin(facts: &mut Facts, node: Id, line: &PastedLine<'_>) -> Option<(Id, Link
     }
 }
 
-fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &PastedLine<'_>) {
+fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
     let text = line.text.trim();
     let (key, value) = text.split_once(':').unwrap_or((text, ""));
     let after = |key: &str| {

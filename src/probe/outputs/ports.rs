@@ -4,10 +4,9 @@ use std::net::Ipv6Addr;
 
 use serde_json::Value;
 
-use super::Output;
+use super::{Output, OutputLine, devices as words};
 use crate::fact::port::{LinkLayer, OperState};
 use crate::fact::{BitRate, Fact, Facts, Id, Membership, Subject, device, gid, netdev, port};
-use crate::probe::nccl_log::pasted::{PastedLine, ports as words};
 
 /// The port of a device, made if it is not yet there.
 fn port_of(facts: &mut Facts, node: Id, device: &str, number: u64) -> Id {
@@ -16,7 +15,7 @@ fn port_of(facts: &mut Facts, node: Id, device: &str, number: u64) -> Id {
 }
 
 /// States the network device of a port, and makes it.
-fn runs_on(facts: &mut Facts, node: Id, port: Id, name: &str, line: &PastedLine<'_>) {
+fn runs_on(facts: &mut Facts, node: Id, port: Id, name: &str, line: &OutputLine<'_>) {
     facts.set(port, port::HAS_NETDEV, line.known(true));
     facts.set(port, port::NETDEV, line.known(name.into()));
     let id = facts.instance(Subject::Netdev, node, name);
@@ -115,7 +114,7 @@ fn link_fields(
     node: Id,
     (name, number): (&str, u64),
     fields: &[(&str, String)],
-    line: &PastedLine<'_>,
+    line: &OutputLine<'_>,
 ) {
     let port = port_of(facts, node, name, number);
     for (key, value) in fields {
@@ -174,7 +173,7 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
 pub(super) fn speed(output: &Output, facts: &mut Facts, node: Id) {
     let mut name = output.operand().unwrap_or_default().to_owned();
     let mut is_supported = false;
-    let mut supported: Option<(u64, PastedLine<'_>)> = None;
+    let mut supported: Option<(u64, OutputLine<'_>)> = None;
     for line in output.lines() {
         let text = line.text.trim();
         if let Some(of) = text.strip_prefix("Settings for ") {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{OutputPlace, PROBE, question};
-use crate::nccl_log::pasted::Tool;
 use crate::nccl_log::{Limits, Reader};
 use crate::probe::nccl_log;
 use crate::source::recording::Recording;
@@ -53,33 +52,41 @@ impl Evidence {
 
     /// Adds a text as somebody posted it, or as a tool wrote it to a file.
     pub fn add_text(&mut self, file: &str, text: &str) {
-        let blocks = tool_output::blocks(text);
-        let mut has_log = false;
-        for block in blocks {
-            if !tool_output::is_read(&block.argv) {
-                let line = block.lines.first().map_or(0, |(number, _)| *number);
-                self.unread.push(format!("{file}:{line}: {}", block.tool()));
-                continue;
-            }
-            match block.tool() {
-                "log" => has_log = true,
-                tool if tool.ends_with("_perf") || tool.starts_with("ib_") => has_log = true,
-                _ => self.add_block(file, block),
+        let mut reader = Reader::new(Limits {
+            text: usize::MAX,
+            ..Limits::default()
+        });
+        reader.feed(text.as_bytes());
+        let mut digest = reader.finish(None);
+        let (of_log, outputs): (Vec<Block>, Vec<Block>) =
+            (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
+        for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
+            match tool_output::is_read(&block.argv) {
+                true => self.add_block(file, block),
+                false => {
+                    let line = block.lines.first().map_or(0, |(number, _)| *number);
+                    self.unread.push(format!("{file}:{line}: {}", block.tool()));
+                }
             }
         }
-        if has_log {
-            let mut reader = Reader::new(Limits::default());
-            reader.feed(text.as_bytes());
-            let mut digest = reader.finish(None);
-            // All else that tools printed is read here.
-            let is_benchmark = |tool| {
-                matches!(
-                    tool,
-                    Tool::NcclTests | Tool::NcclTestsRanks | Tool::AllReduceBench | Tool::Perftest
-                )
-            };
-            digest.pasted.retain(|paste| is_benchmark(paste.tool));
+        digest.outputs = of_log;
+        if !digest.outputs.is_empty() || !digest.processes.is_empty() {
             self.logs.push((file.to_owned(), digest));
+        }
+    }
+
+    /// Adds the outputs that stood between the lines of a log. What nobody names is of one host of this file where there are several.
+    pub(in crate::probe) fn add_outputs(&mut self, file: &str, blocks: &[Block]) {
+        for block in blocks.iter().filter(|block| is_of_node(block)) {
+            let host = block.host.clone();
+            let host = host.or_else(|| (!file.is_empty()).then(|| file.to_owned()));
+            self.add_block(
+                file,
+                Block {
+                    host,
+                    ..block.clone()
+                },
+            );
         }
     }
 
@@ -295,6 +302,19 @@ fn log(logs: &[(String, crate::nccl_log::Digest)]) -> Recording {
     }
     recording.end();
     recording
+}
+
+/// Whether this is of a benchmark: its table, or what stands before that.
+fn is_of_benchmark(block: &Block) -> bool {
+    let tool = block.tool();
+    tool == "log" || tool.ends_with("_perf") || tool.starts_with("ib_")
+}
+
+/// Whether an output that stood in a log is judged as one of a node. The variables of the run stand there too, and are the log's.
+pub(in crate::probe) fn is_of_node(block: &Block) -> bool {
+    tool_output::is_read(&block.argv)
+        && !is_of_benchmark(block)
+        && !["env", "printenv"].contains(&block.tool())
 }
 
 /// The questions about files that an output answers byte for byte.

@@ -145,9 +145,7 @@ pub(super) fn environment(output: &Output, facts: &mut Facts, node: Id) {
     (nccl::PROBE.run)(&Ask::new(&source), &mut read, machine);
     for variable in read.below(machine, Subject::Variable) {
         let name = read.name(variable);
-        let assigned = |line: &crate::probe::nccl_log::pasted::PastedLine<'_>| {
-            line.text.contains(&format!("{name}="))
-        };
+        let assigned = |line: &super::OutputLine<'_>| line.text.contains(&format!("{name}="));
         let Some(line) = output.lines().find(assigned) else {
             continue;
         };

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use super::Output;
+use super::{Output, OutputLine};
 use crate::fact::gpu::{ComputeMode, FabricState, GpuMode, RecoveryAction};
 use crate::fact::node::{self as of_node, Nvml};
 use crate::fact::{Bytes, Facts, Id, Key, Membership, Subject, Typed, gpu};
-use crate::probe::nccl_log::pasted::PastedLine;
 
 /// A value with the names that lead to it, in small letters: `ecc_errors/volatile/dram_uncorrectable`.
 struct Field<'p> {
     path: String,
     value: String,
-    line: PastedLine<'p>,
+    line: OutputLine<'p>,
 }
 
 /// The fields of one GPU, or of the machine before the first.
@@ -178,7 +177,7 @@ impl<'p> Section<'p> {
         &self,
         ends: &[&str],
         parse: impl Fn(&str) -> Option<T>,
-    ) -> Option<(T, PastedLine<'p>)> {
+    ) -> Option<(T, OutputLine<'p>)> {
         ends.iter().find_map(|end| {
             let fits = |field: &&Field<'p>| {
                 let rest = field.path.strip_suffix(end);
@@ -190,7 +189,7 @@ impl<'p> Section<'p> {
     }
 
     /// The sum of counters below a heading.
-    fn sum(&self, heading: &str, end: &str) -> Option<(u64, PastedLine<'p>)> {
+    fn sum(&self, heading: &str, end: &str) -> Option<(u64, OutputLine<'p>)> {
         let fits = |field: &&Field<'p>| {
             let below = field.path.split_once(heading);
             below.is_some_and(|(_, name)| {
@@ -322,7 +321,7 @@ const REASONS: &[(&str, &[&str])] = &[
 ];
 
 fn state(facts: &mut Facts, id: Id, section: &Section<'_>) {
-    fn set<T: Typed>(facts: &mut Facts, id: Id, key: Key<T>, found: Option<(T, PastedLine<'_>)>) {
+    fn set<T: Typed>(facts: &mut Facts, id: Id, key: Key<T>, found: Option<(T, OutputLine<'_>)>) {
         if let Some((value, line)) = found {
             facts.set(id, key, line.known(value));
         }

@@ -62,14 +62,11 @@ pub(super) fn digest(
     for launch in &mut digest.launches {
         launch.text = line(key, names, hosts, &launch.text);
     }
-    for paste in &mut digest.pasted {
-        for (_, text) in &mut paste.lines {
+    for block in &mut digest.outputs {
+        for (_, text) in &mut block.lines {
             *text = scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
         }
-        // A host, a pod, a time: what tells blocks apart.
-        if !paste.before.is_empty() {
-            paste.before = key.host(&paste.before);
-        }
+        block.host = block.host.take().map(|name| key.host(&name));
     }
     digest.broken_off = digest
         .broken_off

@@ -4,23 +4,19 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{PastedLine, places};
+use super::{Output, OutputLine};
 use crate::fact::{Fact, Facts, Id, Subject, kernel_event};
-use crate::nccl_log::pasted::{PasteCollector, kernel_line};
 use crate::probe::{Ask, kernel_log};
 use crate::source::kernel_log_markers::MARKERS;
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
 use crate::source::{Answer, Question, Reply};
+use crate::tool_output::kernel_line;
 
 /// States the events. Absence from these lines proves nothing, and the time of the copy is unknown.
-pub(in crate::probe) fn state(
-    file: &Arc<str>,
-    paste: &PasteCollector,
-    facts: &mut Facts,
-    node: Id,
-) {
-    let told: Vec<serde_json::Value> = places(file, &paste.lines)
+pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
+    let told: Vec<serde_json::Value> = output
+        .lines()
         .filter_map(|line| {
             let (seconds, text) = kernel_line(line.text)?;
             // A line without a time since boot counts as one of boot: what is usual there is left out.
@@ -55,8 +51,8 @@ pub(in crate::probe) fn state(
     for event in read.below(machine, Subject::KernelEvent) {
         let text = read.known(event, kernel_event::LINE);
         let of_event =
-            |line: &PastedLine<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
-        let Some(line) = places(file, &paste.lines).filter(of_event).last() else {
+            |line: &OutputLine<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
+        let Some(line) = output.lines().filter(of_event).last() else {
             continue;
         };
         let id = facts.instance(Subject::KernelEvent, node, read.name(event));

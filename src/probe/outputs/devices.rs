@@ -2,27 +2,20 @@
 
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 
-use super::{PastedLine, places};
+use super::{Output, OutputLine};
 use crate::fact::device::{self, NodeType, Role};
 use crate::fact::gid::{self, GidKind, GidType};
 use crate::fact::port::{self, LinkLayer, PhysState, PortState};
-use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject, node as of_node};
-use crate::nccl_log::pasted::PasteCollector;
+use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject};
 
 /// States devices and ports.
-pub(in crate::probe) fn state(
-    file: &Arc<str>,
-    paste: &PasteCollector,
-    facts: &mut Facts,
-    node: Id,
-) {
+pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut device: Option<(Id, &str)> = None;
     let mut port: Option<Id> = None;
     let mut seen = HashSet::new();
     let mut first = None;
-    for line in places(file, &paste.lines) {
+    for line in output.lines() {
         let text = line.text.trim();
         first.get_or_insert(line);
         if let Some((name, number)) = begins(text) {
@@ -58,7 +51,7 @@ pub(in crate::probe) fn state(
         return;
     };
     // Each of these tools prints one device if one is asked for, and all without.
-    if seen.len() > 1 && !paste.cut {
+    if seen.len() > 1 && !output.is_cut {
         facts.set_members(Subject::Device, node, Membership::Known(first.origin()));
     }
     for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {
@@ -96,7 +89,7 @@ fn new_port(facts: &mut Facts, device: Id, name: &str, number: u64) -> Id {
     facts.instance(Subject::Port, device, &format!("{name}/{number}"))
 }
 
-fn state_device_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
+fn state_device_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &OutputLine<'_>) {
     match key {
         "ca type" => facts.set(id, device::MODEL, line.known(value.into())),
         "firmware version" | "fw_ver" => facts.set(id, device::FIRMWARE, line.known(value.into())),
@@ -120,7 +113,7 @@ fn state_device_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &
     }
 }
 
-fn state_port_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &PastedLine<'_>) {
+fn state_port_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &OutputLine<'_>) {
     match key {
         "state" => facts.set(id, port::STATE, line.read(port_state(value))),
         "physical state" | "phys state" | "phys_state" => {
@@ -173,7 +166,7 @@ fn word(value: &str) -> &str {
 }
 
 /// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)`.
-pub(in crate::probe) fn port_state(value: &str) -> Option<PortState> {
+pub(super) fn port_state(value: &str) -> Option<PortState> {
     let text = plain(value);
     Some(match text.strip_prefix("port_").unwrap_or(&text) {
         "nop" => PortState::NoChange,
@@ -187,7 +180,7 @@ pub(in crate::probe) fn port_state(value: &str) -> Option<PortState> {
 }
 
 /// `LinkUp`, `5: LinkUp`, `LINK_UP (5)`.
-pub(in crate::probe) fn phys_state(value: &str) -> Option<PhysState> {
+pub(super) fn phys_state(value: &str) -> Option<PhysState> {
     let text = plain(value).replace(['_', ' '], "");
     Some(match text.as_str() {
         "sleep" => PhysState::Sleep,
@@ -209,13 +202,13 @@ fn plain(value: &str) -> String {
 }
 
 /// States GIDs.
-pub(in crate::probe) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, node: Id) {
+pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
     let mut ports: Vec<(Id, Origin)> = Vec::new();
     let mut whole = false;
-    for line in places(file, &paste.lines) {
+    for line in output.lines() {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if line.text.trim().starts_with("n_gids_found") {
-            whole = !paste.cut;
+            whole = !output.is_cut;
         }
         let [name, number, index, address, rest @ ..] = words.as_slice() else {
             continue;
@@ -250,12 +243,12 @@ pub(in crate::probe) fn gids(file: &Arc<str>, paste: &PasteCollector, facts: &mu
 }
 
 /// Makes a row of a port's GID table.
-pub(in crate::probe) fn gid(
+pub(super) fn gid(
     facts: &mut Facts,
     port: Id,
     index: u64,
     address: Ipv6Addr,
-    line: &PastedLine<'_>,
+    line: &OutputLine<'_>,
 ) -> Id {
     let name = format!("{} gid {index}", facts.name(port));
     let id = facts.instance(Subject::Gid, port, &name);
@@ -270,24 +263,9 @@ pub(in crate::probe) fn gid(
     id
 }
 
-/// Says of each port whether it is down while most of its type are active.
-pub(in crate::probe) fn odd(facts: &mut Facts, node: Id) {
+/// Says of each port whether it is down while most of its type are active; where boards are known these decide.
+pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
-    let states: Vec<_> = ports
-        .iter()
-        .filter_map(|port| facts.known(*port, port::STATE))
-        .collect();
-    if states.len() == ports.len() && !ports.is_empty() {
-        let active = states.iter().filter(|state| **state == PortState::Active);
-        let (all, active) = (states.len() as u64, active.count() as u64);
-        let how = "the ports that tools printed";
-        facts.set(node, of_node::PORTS_PASTED, Fact::derived(all, how));
-        facts.set(
-            node,
-            of_node::PORTS_PASTED_ACTIVE,
-            Fact::derived(active, how),
-        );
-    }
     let kind = |facts: &Facts, port: Id| {
         let model = facts.known(facts.parent(port)?, device::MODEL)?;
         Some((model, facts.known(port, port::LINK_LAYER)?))
@@ -298,18 +276,12 @@ pub(in crate::probe) fn odd(facts: &mut Facts, node: Id) {
         else {
             continue;
         };
-        let equals = ports
-            .iter()
-            .filter(|other| kind(facts, **other).as_ref() == Some(&kind_of));
-        let (mut all, mut active) = (0u32, 0u32);
-        for other in equals {
-            all += 1;
-            active += u32::from(facts.known(*other, port::STATE) == Some(PortState::Active));
-        }
-        let board = facts
-            .parent(port)
-            .and_then(|device| facts.known(device, device::BOARD));
-        let odd = state == PortState::Down && 2 * active > all && board.is_none();
+        let is_equal = |other: &&Id| kind(facts, **other).as_ref() == Some(&kind_of);
+        let is_active = |other: &&Id| facts.known(**other, port::STATE) == Some(PortState::Active);
+        let equals = ports.iter().filter(is_equal);
+        let most = 2 * equals.clone().filter(is_active).count() > equals.count();
+        let board = (facts.parent(port)).and_then(|device| facts.known(device, device::BOARD));
+        let odd = state == PortState::Down && most && board.is_none();
         facts.set(port, port::ODD_IN_PASTE, Fact::Known(odd, origin));
     }
 }

@@ -2,40 +2,37 @@
 
 use std::sync::Arc;
 
-use super::{PastedLine, places};
+use super::{Output, OutputLine};
 use crate::fact::gpu_nic::Distance;
 use crate::fact::gpu_pair::P2p;
-use crate::fact::{
-    Fact, Facts, Id, Key, Membership, Origin, Subject, gpu, gpu_nic, gpu_pair, node,
-};
-use crate::nccl_log::pasted::{PasteCollector, Tool};
+use crate::fact::{Facts, Id, Key, Membership, Subject, gpu, gpu_nic, gpu_pair};
 
 /// A cell that says something: which row and column, in which line.
 struct Cell<'p> {
     row: &'p str,
     column: &'p str,
     says: &'p str,
-    line: PastedLine<'p>,
+    line: OutputLine<'p>,
 }
 
-pub(in crate::probe) fn state(
-    file: &Arc<str>,
-    paste: &PasteCollector,
-    facts: &mut Facts,
-    node: Id,
-) {
+/// States the pairs of GPUs, and the adapters near each.
+pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut columns: Vec<&str> = Vec::new();
     let mut cells: Vec<Cell<'_>> = Vec::new();
     let mut nics: Vec<(&str, &str)> = Vec::new();
-    let mut asked = None;
-    for line in places(file, &paste.lines) {
+    // `-p2p r` asks for a kind of access, and each matrix has one.
+    let asked = (output
+        .argv
+        .iter()
+        .skip_while(|arg| &***arg != "-p2p")
+        .nth(1))
+    .and_then(|kind| kind.chars().next());
+    for line in output.lines() {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         let Some(first) = words.first().copied() else {
             continue;
         };
-        if let Some((_, rest)) = line.text.split_once("topo -p2p ") {
-            asked = rest.trim().chars().next();
-        } else if columns.is_empty() {
+        if columns.is_empty() {
             columns = words.into_iter().filter(|word| is_device(word)).collect();
         } else if let Some(legend) = first
             .strip_suffix(':')
@@ -52,7 +49,7 @@ pub(in crate::probe) fn state(
             }));
         }
     }
-    let Some(first) = places(file, &paste.lines).next() else {
+    let Some(first) = output.lines().next() else {
         return;
     };
     let gpus: Vec<&str> = columns
@@ -83,16 +80,16 @@ pub(in crate::probe) fn state(
                 let (Some(low), Some(high)) = (names.get(low), names.get(high)) else {
                     continue;
                 };
-                let id = facts.instance(Subject::GpuPair, node, &format!("{low} and {high}"));
+                let id = facts.instance(Subject::GpuPair, node, &format!("{low} - {high}"));
                 facts.set(id, gpu_pair::FIRST, cell.line.known(Arc::clone(low)));
                 facts.set(id, gpu_pair::SECOND, cell.line.known(Arc::clone(high)));
                 facts.set(id, gpu_pair::IN_NVML, cell.line.known(true));
-                match paste.tool {
-                    Tool::TopoP2p => peers(facts, id, asked, row < column, cell),
-                    _ => pair(facts, id, cell),
+                match asked {
+                    Some(kind) => peers(facts, id, kind, row < column, cell),
+                    None => pair(facts, id, cell),
                 }
             }
-            (Some(row), None) if paste.tool == Tool::TopoMatrix => {
+            (Some(row), None) if asked.is_none() => {
                 let of = names.get(row).map_or(cell.row, |name| &**name);
                 let named = nics.iter().find(|(nic, _)| *nic == cell.column);
                 let nic = named.map_or(cell.column, |(_, name)| *name);
@@ -107,9 +104,6 @@ pub(in crate::probe) fn state(
             }
             _ => {}
         }
-    }
-    if paste.tool == Tool::TopoP2p && matches!(asked, Some('r' | 'w')) {
-        together(facts, node, &gpus, &cells);
     }
 }
 
@@ -153,16 +147,16 @@ fn pair(facts: &mut Facts, id: Id, cell: &Cell<'_>) {
     }
 }
 
-fn peers(facts: &mut Facts, id: Id, asked: Option<char>, forth: bool, cell: &Cell<'_>) {
+fn peers(facts: &mut Facts, id: Id, asked: char, forth: bool, cell: &Cell<'_>) {
     let Some(status) = status(cell.says) else {
         return;
     };
     let key: Key<P2p> = match (asked, forth) {
-        (Some('r'), true) => gpu_pair::P2P_READ,
-        (Some('r'), false) => gpu_pair::P2P_READ_BACK,
-        (Some('w'), true) => gpu_pair::P2P_WRITE,
-        (Some('w'), false) => gpu_pair::P2P_WRITE_BACK,
-        (Some('n'), true) => gpu_pair::P2P_NVLINK,
+        ('r', true) => gpu_pair::P2P_READ,
+        ('r', false) => gpu_pair::P2P_READ_BACK,
+        ('w', true) => gpu_pair::P2P_WRITE,
+        ('w', false) => gpu_pair::P2P_WRITE_BACK,
+        ('n', true) => gpu_pair::P2P_NVLINK,
         _ => return,
     };
     facts.set(id, key, cell.line.known(status));
@@ -180,42 +174,4 @@ fn status(says: &str) -> Option<P2p> {
         "U" => P2p::Unknown,
         _ => return None,
     })
-}
-
-/// Whether one pair works, and what keeps the others.
-fn together(facts: &mut Facts, node: Id, gpus: &[&str], cells: &[Cell<'_>]) {
-    let pairs = gpus.len() * (gpus.len() - 1) / 2;
-    let between: Vec<&Cell<'_>> = cells
-        .iter()
-        .filter(|cell| {
-            cell.row != cell.column && gpus.contains(&cell.row) && gpus.contains(&cell.column)
-        })
-        .collect();
-    let statuses: Option<Vec<P2p>> = between.iter().map(|cell| status(cell.says)).collect();
-    let (Some(statuses), Some(first)) = (statuses, between.first()) else {
-        return;
-    };
-    if statuses.len() != 2 * pairs || statuses.contains(&P2p::Unknown) {
-        return;
-    }
-    let origin: Origin = first.line.origin();
-    let mut words: Vec<&str> = statuses.iter().map(|status| status.word()).collect();
-    words.sort_unstable();
-    words.dedup();
-    facts.set(
-        node,
-        node::PEER_PAIRS,
-        Fact::Known(pairs as u64, origin.clone()),
-    );
-    let works = statuses.contains(&P2p::Ok);
-    facts.set(
-        node,
-        node::PEER_PAIR_WORKS,
-        Fact::Known(works, origin.clone()),
-    );
-    facts.set(
-        node,
-        node::PEER_OBSTACLE,
-        Fact::Known(words.join(", ").into(), origin),
-    );
 }

@@ -3,33 +3,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::places;
 use crate::fact::benchmark as fact;
 use crate::fact::{Fact, Facts, Id};
-use crate::nccl_log::pasted::{PasteCollector, Tool};
+use crate::probe::outputs::output_line::lines;
+use crate::tool_output::Block;
+
+/// The second word of such a list.
+pub(super) const LIST: &str = "nccl-tests-ranks";
 
 /// States the ranks of a table: those of the last list before it.
-pub(super) fn state(
-    file: &Arc<str>,
-    all: &[PasteCollector],
-    table: &PasteCollector,
-    facts: &mut Facts,
-    id: Id,
-) {
-    let begins = |paste: &PasteCollector| paste.lines.first().map(|(number, _)| *number);
+pub(super) fn state(file: &Arc<str>, all: &[Block], table: &Block, facts: &mut Facts, id: Id) {
+    let begins = |block: &Block| block.lines.first().map(|(number, _)| *number);
     let before = || {
-        let same = all.iter().filter(|paste| paste.before == table.before);
-        same.filter(|paste| begins(paste) < begins(table))
+        let same = all.iter().filter(|block| block.host == table.host);
+        same.filter(|block| begins(block) < begins(table))
     };
-    let lists = || before().filter(|paste| paste.tool == Tool::NcclTestsRanks);
+    let lists = || before().filter(|block| block.is_benchmark(LIST));
     // Each job has a rank 0: several of them before one table did not join.
-    let last_table = before().filter(|paste| paste.tool == Tool::NcclTests);
+    let last_table = before().filter(|block| block.is_benchmark("nccl-tests"));
     let last_table = last_table.filter_map(begins).max();
     let of_table = lists().filter(|list| begins(list) > last_table);
     let jobs =
-        of_table.flat_map(|list| places(file, &list.lines).filter(|line| is_first(line.text)));
+        of_table.flat_map(|list| lines(file, &list.lines).filter(|line| is_first(line.text)));
     let jobs: Vec<_> = jobs.collect();
-    if table.tool == Tool::NcclTests {
+    if table.is_benchmark("nccl-tests") {
         let how = "lines of ranks 0 before the table";
         let count = jobs.len() as u64;
         let count = jobs
@@ -37,8 +34,8 @@ pub(super) fn state(
             .map_or(Fact::derived(count, how), |line| line.known(count));
         facts.set(id, fact::JOBS, count);
     }
-    let list = lists().max_by_key(|paste| begins(paste));
-    let Some(list) = list.filter(|list| table.tool == Tool::NcclTests && !list.cut) else {
+    let list = lists().max_by_key(|block| begins(block));
+    let Some(list) = list.filter(|list| table.is_benchmark("nccl-tests") && !list.is_cut) else {
         return;
     };
     if jobs.len() > 1 {
@@ -46,7 +43,7 @@ pub(super) fn state(
     }
     let mut first = None;
     let (mut ranks, mut hosts, mut models) = (0, BTreeSet::new(), BTreeSet::new());
-    for line in places(file, &list.lines) {
+    for line in lines(file, &list.lines) {
         if let Some((host, model)) = device(line.text) {
             first.get_or_insert(line);
             ranks += 1;
@@ -64,7 +61,7 @@ pub(super) fn state(
 }
 
 /// The hosts of a list of ranks.
-pub(in crate::probe::nccl_log) fn listed_hosts(list: &PasteCollector) -> BTreeSet<&str> {
+pub(super) fn listed_hosts(list: &Block) -> BTreeSet<&str> {
     let devices = list.lines.iter().filter_map(|(_, text)| device(text));
     devices.map(|(host, _)| host).collect()
 }

@@ -1,30 +1,54 @@
 //! Results of benchmarks.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use super::{PastedLine, places};
+use super::{File, benchmark_ranks};
 use crate::fact::benchmark::{self as fact, BenchmarkFailure, BenchmarkTool};
-use crate::fact::{BitRate, Bytes, Fact, Facts, Gap, Id, Origin, Seconds, Subject, Why};
-use crate::nccl_log::pasted::{PasteCollector, Tool};
+use crate::fact::{
+    BitRate, Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why,
+};
+use crate::probe::outputs::output_line::{self, OutputLine};
+use crate::tool_output::Block;
 
-pub(super) fn state(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts) -> Option<Id> {
-    let first = places(file, &paste.lines).next()?;
-    let tool = match paste.tool {
-        Tool::NcclTests => BenchmarkTool::NcclTests,
-        Tool::AllReduceBench => BenchmarkTool::AllReduceBench,
-        _ => BenchmarkTool::Perftest,
+/// States the results of benchmarks in these files.
+pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, facts: &mut Facts) {
+    let members = match missing {
+        Some(gap) => Membership::Unknown(gap.clone()),
+        None => Membership::Known(origin.clone()),
     };
-    let place = crate::probe::nccl_log::place(file, first.number);
-    let words = crate::probe::nccl_log::place_in_words(file, first.number);
+    facts.set_members(Subject::Benchmark, Facts::CLUSTER, members);
+    for (file, digest) in files {
+        for block in digest.outputs.iter().filter(|block| block.tool() == "log") {
+            if let Some(id) = table(file, block, facts) {
+                benchmark_ranks::state(file, &digest.outputs, block, facts, id);
+            }
+        }
+    }
+}
+
+fn table(file: &Arc<str>, block: &Block, facts: &mut Facts) -> Option<Id> {
+    let lines = || output_line::lines(file, &block.lines);
+    let first = lines().next()?;
+    let tool = match block.argv.get(1)?.as_str() {
+        "nccl-tests" => BenchmarkTool::NcclTests,
+        "all-reduce-bench" => BenchmarkTool::AllReduceBench,
+        "perftest" => BenchmarkTool::Perftest,
+        _ => return None,
+    };
+    let place = super::place(file, first.number);
+    let words = super::place_in_words(file, first.number);
     let name = format!("{} at {words}", tool.word());
     let id = facts.instance(Subject::Benchmark, Facts::CLUSTER, &name);
     facts.set(id, fact::TOOL, first.known(tool));
     facts.set(id, fact::PLACE, first.known(place.into()));
     let mut rows = Rows::default();
     match tool {
-        BenchmarkTool::NcclTests => nccl_tests(file, paste, facts, id, &mut rows),
-        BenchmarkTool::AllReduceBench => all_reduce_bench(file, paste, facts, id, &mut rows),
-        BenchmarkTool::Perftest => perftest(file, paste, facts, id, &mut rows),
+        BenchmarkTool::NcclTests => nccl_tests(lines(), block.is_cut, facts, id, &mut rows),
+        BenchmarkTool::AllReduceBench => all_reduce_bench(lines(), facts, id, &mut rows),
+        BenchmarkTool::Perftest => perftest(lines(), facts, id, &mut rows),
     }
     facts.set(id, fact::ROWS, first.known(rows.count));
     if let Some((size, origin)) = rows.largest {
@@ -45,7 +69,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn add(&mut self, place: &PastedLine<'_>, size: u64, rate: Option<f64>) {
+    fn add(&mut self, place: &OutputLine<'_>, size: u64, rate: Option<f64>) {
         self.count += 1;
         if self.largest.as_ref().is_none_or(|(most, _)| size >= *most) {
             self.largest = Some((size, place.origin()));
@@ -82,15 +106,20 @@ fn half<'t>(words: &[&'t str]) -> Option<(f64, &'t str)> {
     Some((number(busbw)?, wrong))
 }
 
-fn nccl_tests(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, rows: &mut Rows) {
-    let mut lines = places(file, &paste.lines);
+fn nccl_tests<'p>(
+    mut lines: impl Iterator<Item = OutputLine<'p>>,
+    is_cut: bool,
+    facts: &mut Facts,
+    id: Id,
+    rows: &mut Rows,
+) {
     let header = lines.next();
     // Before 2.13 the last column was the error of floating-point sums, which is not zero if all is right.
     let counts = header.is_some_and(|line| line.text.contains("#wrong"));
     let (mut wrong, mut torn, mut untested) = (0u64, false, !counts);
     let mut whose: Vec<String> = Vec::new();
     let mut proof = None;
-    let mut bounds: Option<(u64, PastedLine<'_>)> = None;
+    let mut bounds: Option<(u64, OutputLine<'p>)> = None;
     let mut complete = None;
     let mut reduces = None;
     for line in lines {
@@ -112,6 +141,10 @@ fn nccl_tests(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id
         }
         let words: Vec<&str> = text.split_whitespace().collect();
         let size = words.first().and_then(|word| word.parse::<u64>().ok());
+        // Other programs write between the rows, and behind the table.
+        if complete.is_some() || size.is_none() || words.len() < 6 {
+            continue;
+        }
         let halves = words
             .len()
             .checked_sub(8)
@@ -187,7 +220,7 @@ fn nccl_tests(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id
     }
     let ended = match (complete, header) {
         (Some(line), _) => line.known(true),
-        (None, Some(line)) if !paste.cut => line.known(false),
+        (None, Some(line)) if !is_cut => line.known(false),
         _ => Fact::Unknown(unknown("the table is longer than what was kept of it")),
     };
     facts.set(id, fact::COMPLETE, ended);
@@ -206,14 +239,13 @@ fn some(names: &[String]) -> String {
 }
 
 /// `|     4GB | 480.15GBps | 274.37GBps |`, or in older ones `busbw: 371.481 GBps (2971.9 Gbps)`.
-fn all_reduce_bench(
-    file: &Arc<str>,
-    paste: &PasteCollector,
+fn all_reduce_bench<'p>(
+    lines: impl Iterator<Item = OutputLine<'p>> + Clone,
     facts: &mut Facts,
     id: Id,
     rows: &mut Rows,
 ) {
-    let first = paste.lines.first().map_or("", |(_, text)| text.as_str());
+    let first = lines.clone().next().map_or("", |line| line.text);
     facts.set(
         id,
         fact::TEST,
@@ -221,7 +253,7 @@ fn all_reduce_bench(
     );
     let column = |name: &str| first.split('|').position(|cell| cell.trim() == name);
     let (payload, busbw) = (column("payload"), column("busbw"));
-    for line in places(file, &paste.lines) {
+    for line in lines {
         if let Some((_, rate)) = line.text.split_once("busbw:") {
             let rate = rate
                 .split_once("GBps")
@@ -258,11 +290,16 @@ fn size(text: &str) -> Option<u64> {
     (number < 1e6).then_some((number * f64::from(1u32 << shift)) as u64)
 }
 
-fn perftest(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, rows: &mut Rows) {
+fn perftest<'p>(
+    lines: impl Iterator<Item = OutputLine<'p>>,
+    facts: &mut Facts,
+    id: Id,
+    rows: &mut Rows,
+) {
     let mut columns: Vec<&str> = Vec::new();
-    let mut failure: Option<(BenchmarkFailure, PastedLine<'_>)> = None;
+    let mut failure: Option<(BenchmarkFailure, OutputLine<'p>)> = None;
     let mut last = None;
-    for line in places(file, &paste.lines) {
+    for line in lines {
         let text = line.text.trim();
         let value = |key: &str| {
             let (before, after) = text.split_once(key)?;
@@ -270,6 +307,10 @@ fn perftest(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, 
             let starts = before.is_empty() || before.ends_with([' ', '\t']);
             rest.split_whitespace().next().filter(|_| starts)
         };
+        // What follows the line below the rows is of other programs.
+        if text.starts_with("-----") && last.is_some() {
+            break;
+        }
         if text.ends_with(" Test") {
             facts.set(id, fact::TEST, line.known(text.into()));
         } else if text.starts_with("#bytes") {
@@ -280,7 +321,7 @@ fn perftest(file: &Arc<str>, paste: &PasteCollector, facts: &mut Facts, id: Id, 
                 facts.set(id, fact::STATUS, line.known(status));
             }
             // That a request failed says more than what followed from it.
-            let completed = |(kind, line): (_, PastedLine<'_>)| {
+            let completed = |(kind, line): (_, OutputLine<'_>)| {
                 kind == BenchmarkFailure::Completion && line.text.contains("status")
             };
             if failure.is_none()

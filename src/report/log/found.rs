@@ -1,0 +1,72 @@
+//! What tools printed into a log, a sentence each.
+
+use crate::fact::benchmark::{self, BenchmarkTool};
+use crate::fact::{Facts, Id, Subject, cluster};
+use crate::report::plural;
+
+/// One sentence for each benchmark, and one for the outputs of other tools.
+pub(super) fn sentences(facts: &Facts) -> Vec<String> {
+    let benchmarks = facts.all(Subject::Benchmark).map(|id| results(facts, id));
+    let tools = facts.known(Facts::CLUSTER, cluster::LOGS_OUTPUTS);
+    let tools = tools.map(|tools| format!("outputs of {}", tools.join(", ")));
+    benchmarks.chain(tools).collect()
+}
+
+/// `nccl-tests at job.log:12: 24 sizes up to 8 GiB, 3352 Gb/s (419 GB/s) bus bandwidth at best, …`
+fn results(facts: &Facts, id: Id) -> String {
+    let mut parts = Vec::new();
+    let test = facts.known(id, benchmark::TEST);
+    parts.extend(test.map(|test| test.to_string()));
+    let tool = facts.known(id, benchmark::TOOL);
+    if let (Some(ranks), Some(hosts)) = (
+        facts.known(id, benchmark::RANKS),
+        facts.known(id, benchmark::HOSTS),
+    ) {
+        let gpus = facts.known(id, benchmark::GPUS);
+        let gpus = gpus.map_or(String::new(), |gpus| format!(" ({gpus})"));
+        let (ranks, hosts) = (plural(ranks, "rank"), plural(hosts, "host"));
+        parts.push(format!("{ranks} on {hosts}{gpus}"));
+    }
+    let what = match tool {
+        Some(BenchmarkTool::Perftest) => "bandwidth",
+        _ => "bus bandwidth",
+    };
+    if let Some(rows) = facts.known(id, benchmark::ROWS).filter(|rows| *rows > 0) {
+        let to = facts.known(id, benchmark::LARGEST);
+        let to = to.map_or(String::new(), |size| format!(" up to {size}"));
+        parts.push(format!("{}{to}", plural(rows, "row")));
+    }
+    let gigabytes = |rate: crate::fact::BitRate| format!("{:.2} GB/s", rate.0 as f64 / 8e9);
+    if let Some(rate) = facts.known(id, benchmark::BANDWIDTH) {
+        parts.push(format!("{} {what} at best ({rate})", gigabytes(rate)));
+    }
+    if let Some(rate) = facts.known(id, benchmark::MEAN_BANDWIDTH) {
+        parts.push(format!("{} mean", gigabytes(rate)));
+    }
+    if let Some(latency) = facts.known(id, benchmark::LATENCY) {
+        parts.push(format!("{:.2} us", latency.0 * 1e6));
+    }
+    match (facts.known(id, benchmark::WRONG), tool) {
+        (Some(0), _) => parts.push("all values right".into()),
+        (Some(wrong), _) => parts.push(format!("{wrong} values wrong")),
+        (None, Some(BenchmarkTool::NcclTests)) => parts.push("values not known to be right".into()),
+        _ => {}
+    }
+    if facts.known(id, benchmark::COMPLETE) == Some(false) {
+        parts.push("ends early".into());
+    }
+    let of = [
+        facts.known(id, benchmark::DEVICE),
+        facts.known(id, benchmark::LINK_LAYER),
+    ];
+    parts.extend(of.into_iter().flatten().map(|text| text.to_string()));
+    let index = facts.known(id, benchmark::GID_INDEX);
+    parts.extend(index.map(|index| format!("GID index {index}")));
+    if let Some(status) = facts.known(id, benchmark::STATUS) {
+        parts.push(format!("failed with status {status}"));
+    }
+    match parts.is_empty() {
+        true => format!("{}: no row of results", facts.name(id)),
+        false => format!("{}: {}", facts.name(id), parts.join(", ")),
+    }
+}

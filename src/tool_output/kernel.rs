@@ -1,0 +1,87 @@
+//! Lines of the kernel's log, with whatever the tool that printed them put in front.
+
+/// The time since boot, if the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
+/// syslog before it or not, as `dmesg -T` and `dmesg -x` write it, and `kernel: text` of a journal.
+pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
+    let rest = match text.split_once("kernel: ") {
+        Some((before, rest)) if before.len() < 80 => rest,
+        _ => text,
+    };
+    let journal = rest.len() < text.len();
+    for (at, _) in rest.match_indices('[').take(4) {
+        let Some((stamp, message)) = rest.get(at + 1..).and_then(|r| r.split_once("] ")) else {
+            continue;
+        };
+        let stamp = stamp.trim();
+        let seconds = stamp
+            .split_once('.')
+            .filter(|(_, micros)| micros.len() == 6)
+            .and_then(|_| stamp.parse::<f64>().ok());
+        if seconds.is_some() {
+            return Some((seconds, message));
+        }
+        let words: Vec<&str> = stamp.split_whitespace().collect();
+        if words.len() == 5
+            && words
+                .get(3)
+                .is_some_and(|time| time.matches(':').count() == 2)
+        {
+            return Some((None, message));
+        }
+    }
+    if text.starts_with("kern ")
+        && let Some((_, rest)) = text.split_once(" : ").and_then(|(_, r)| r.split_once(' '))
+    {
+        return Some((None, rest));
+    }
+    if journal {
+        return Some((None, rest));
+    }
+    let is_driver = DRIVERS.iter().any(|driver| text.starts_with(driver));
+    is_driver.then_some((None, text))
+}
+
+/// Whether this is a line of the kernel's log and nothing else can be: it begins with a time of dmesg's or syslog's, or names a driver.
+pub(super) fn is_kernel(text: &str) -> bool {
+    let rest = match text.strip_prefix('<').and_then(|t| t.split_once('>')) {
+        Some((level, rest)) if level.len() <= 3 => rest,
+        _ => text,
+    };
+    let logged = |(before, _): (&str, &str)| before.len() < 100 && before.matches(':').count() >= 2;
+    kernel_line(text).is_some()
+        && (rest.starts_with('[')
+            || text.starts_with("kern  :")
+            || text.split_once(" kernel: ").is_some_and(logged)
+            || KERNEL_WORDS.iter().any(|word| text.contains(word)))
+}
+
+/// How lines begin that only drivers write: somebody cut off what the kernel's log has before them.
+const DRIVERS: [&str; 9] = [
+    "NVRM: Xid (",
+    "NVRM: GPU ",
+    "NVRM: API mismatch",
+    "nvidia-nvswitch",
+    "nvidia_peermem: ",
+    "nv_peer_mem: ",
+    "mlx5_core 0000:",
+    "infiniband mlx5_",
+    "pcieport 0000:",
+];
+
+/// What only drivers write, after whatever somebody put before the line.
+pub const KERNEL_WORDS: [&str; 14] = [
+    "mlx5_core ",
+    "NVRM: ",
+    "GID add failed",
+    "pcieport ",
+    "amdgpu ",
+    "nvidia-nvswitch",
+    "peermem",
+    "peer_mem: ",
+    "SXid (",
+    "DMAR: ",
+    "AMD-Vi: ",
+    "blocked for more than",
+    "Out of memory: ",
+    "PCIe Bus Error",
+];
