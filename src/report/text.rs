@@ -311,7 +311,11 @@ impl Page {
         self.wrap(out, "  why    ", 9, &finding.why)?;
         for (i, step) in finding.fix.lines().enumerate() {
             let label = if i == 0 { "  fix    " } else { "         " };
-            self.wrap(out, label, 12, step)?;
+            match step.strip_prefix("   ") {
+                // A command is pasted: it is neither broken nor quoted.
+                Some(command) => writeln!(out, "            {}", unquoted(command))?,
+                None => self.wrap(out, label, 12, step)?,
+            }
         }
         for (i, c) in finding.consequences.iter().enumerate() {
             let label = if i == 0 { "  hence  " } else { "         " };
@@ -480,6 +484,16 @@ impl Page {
         }
         writeln!(out)
     }
+}
+
+/// A line of a remedy that is one command, without its backticks.
+fn unquoted(line: &str) -> &str {
+    let command = line
+        .strip_prefix('`')
+        .and_then(|rest| rest.strip_suffix('`'));
+    command
+        .filter(|command| !command.contains('`'))
+        .unwrap_or(line)
 }
 
 /// Columns that a text takes: escape sequences of colours take none.

@@ -540,7 +540,11 @@ fn healthy_gpus_of_each_kind_are_quiet() {
             .map(|cause| &cause.sentence)
             .collect();
         assert!(causes.is_empty(), "{machine}: {causes:?}");
-        let gpus = report.areas.iter().find(|area| area.area == "gpus").unwrap();
+        let gpus = report
+            .areas
+            .iter()
+            .find(|area| area.area == "gpus")
+            .unwrap();
         assert_eq!(gpus.state, "examined", "{machine}: {gpus:?}");
     }
 }
