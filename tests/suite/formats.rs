@@ -140,8 +140,10 @@ fn sarif_schema() -> Option<Value> {
     })?;
     let mut schema: Value = serde_json::from_str(&text).unwrap();
     // The standard's pattern of a language has a bracket too many, which strict readers of regular expressions refuse; nothing here has a language.
-    let language = &mut schema["definitions"]["run"]["properties"]["language"];
-    language.as_object_mut().unwrap().remove("pattern").unwrap();
+    for of in ["run", "toolComponent"] {
+        let language = &mut schema["definitions"][of]["properties"]["language"];
+        language.as_object_mut().unwrap().remove("pattern").unwrap();
+    }
     Some(schema)
 }
 
