@@ -1162,7 +1162,7 @@ mod schema {
         schema.insert("$id".into(), format!("urn:rdma-doctor:{SCHEMA}").into());
         let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let path = path.join("man/rdma-doctor-report.schema.json");
+        let path = path.join("src/cli/schema/report.json");
         if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
             std::fs::write(&path, &made).unwrap();
         }

@@ -15,7 +15,7 @@ use crate::fact::{
 pub struct Inventory {
     /// The file, as messages name it.
     pub(super) file: Arc<str>,
-    /// One [[expect]] after the other: the first that is for a node counts.
+    /// One `[[expect]]` after the other: the first that is for a node counts.
     pub(super) groups: Vec<NodeInventory>,
 }
 

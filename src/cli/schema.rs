@@ -29,8 +29,8 @@ pub enum SchemaOf {
 /// The output cannot be written.
 pub fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
     let text = match args.what {
-        SchemaOf::Report => include_str!("../../man/rdma-doctor-report.schema.json"),
-        SchemaOf::Recording => include_str!("../../man/rdma-doctor-recording.schema.json"),
+        SchemaOf::Report => include_str!("schema/report.json"),
+        SchemaOf::Recording => include_str!("schema/recording.json"),
     };
     output::print(|out| out.write_all(text.as_bytes()))?;
     Ok(Exit::Healthy)

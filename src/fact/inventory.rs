@@ -28,7 +28,7 @@ words! {
 }
 
 subject! {
-    /// An item of the site's inventory for the node: of the first [[expect]] in /etc/rdma-doctor/config.toml, or in the file that --config names,
+    /// An item of the site's inventory for the node: of the first `[[expect]]` in /etc/rdma-doctor/config.toml, or in the file that --config names,
     /// that is for the node.
     Inventory = "inventory" from "inventory";
 

@@ -399,6 +399,7 @@ mod tests {
                             || crate::probe::PROBES
                                 .iter()
                                 .chain(crate::probe::BENCHES)
+                                .chain(crate::probe::OUTPUTS)
                                 .any(|p| p.name == probe),
                         "{}.{}: no probe {probe}",
                         schema.name,

@@ -489,7 +489,13 @@ fn the_links_and_the_fabric_of_a_gpu_are_judged_by_its_equals() {
     let text = nvml_otherwise("nvml_device", Some(3), |said| {
         said["nvmlDeviceGetGpuFabricInfo"]["state"] = 0.into();
     });
-    check(&text, &[]).is(2, &["fabric/not-registered", "0000:2a:00.0 is unsupported"]);
+    check(&text, &[]).is(
+        2,
+        &[
+            "fabric/not-registered",
+            "0000:2a:00.0: NVLink fabric state is unsupported",
+        ],
+    );
     let text = nvml_otherwise("nvml_device", Some(3), |said| {
         said["fields"]["GET_GPU_RECOVERY_ACTION"] = 5.into();
     });
@@ -503,7 +509,7 @@ fn the_links_and_the_fabric_of_a_gpu_are_judged_by_its_equals() {
     });
     check(&text, &[]).is(
         2,
-        &["nvlink/fewer-than-equals", "0000:2a:00.0 has 0 NVLinks up"],
+        &["nvlink/fewer-than-equals", "0000:2a:00.0: active NVLinks: 0"],
     );
     let text = nvml_otherwise("nvml_links", None, |said| {
         for link in said["links"].as_array_mut().unwrap() {

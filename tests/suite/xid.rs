@@ -2,7 +2,7 @@
 //! <https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html>.
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::fact::kernel_event::{self, EventClass};
+use rdma_doctor::fact::kernel_event::{self, EventClass, LinkError};
 use rdma_doctor::fact::{Fact, Facts, Origin, Seconds, Subject, node};
 
 use crate::known_half::{NOW, judged, kernel_log_of};
@@ -83,6 +83,8 @@ fn every_xid_is_judged_by_its_action_in_the_catalogue() {
         facts.set(event, kernel_event::FATAL, yes(false));
         facts.set(event, kernel_event::INCIDENTS, Fact::derived(1, "a test"));
         facts.set(event, kernel_event::BESIDE_ODD, Fact::derived(0, "a test"));
+        let printed = Fact::Known(LinkError::NotPrinted, Origin::Stated);
+        facts.set(event, kernel_event::LINK_ERROR, printed);
         let class = Fact::Known(EventClass::Xid, Origin::Stated);
         facts.set(event, kernel_event::CLASS, class);
         facts.set(event, kernel_event::CODE, Fact::Known(xid, Origin::Stated));

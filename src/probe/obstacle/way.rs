@@ -114,6 +114,7 @@ struct Interface {
     name: Arc<str>,
     index: u32,
     mtu: Option<Bytes>,
+    of_ipv4: bool,
 }
 
 fn interfaces(found: &Found<'_>) -> Vec<Interface> {
@@ -124,6 +125,9 @@ fn interfaces(found: &Found<'_>) -> Vec<Interface> {
             name: facts.name(id).into(),
             index: facts.known(id, interface::INDEX)?.try_into().ok()?,
             mtu: facts.known(id, interface::MTU),
+            of_ipv4: facts
+                .known(id, interface::ADDRESSES)
+                .is_some_and(|all| all.iter().any(|address| address.contains('.'))),
         })
         .filter(|_| up)
     };
@@ -287,11 +291,12 @@ fn ip(net: Network) -> &'static str {
     if net.six { "ip -6" } else { "ip" }
 }
 
-/// Default gateways that do not answer.
+/// Default gateways that do not answer. That of IPv6 counts on interfaces without an address of IPv4, as jobs choose theirs.
 fn gateways(found: &mut Found<'_>, routes: &[Route], neighbours: &Neighbours, own: &Interface) {
     let of_own = |route: &&Route| route.to.length == 0 && route.interfaces.contains(&own.index);
     for route in routes.iter().filter(of_own) {
-        let Some(gateway) = route.gateway_address else {
+        let gateway = route.gateway_address;
+        let Some(gateway) = gateway.filter(|gateway| gateway.is_ipv4() || !own.of_ipv4) else {
             continue;
         };
         let (neighbours, origin) = match neighbours.of(gateway) {
