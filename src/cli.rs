@@ -43,7 +43,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::exit::Exit;
 use deferred::Deferred;
 
-/// Tells what is wrong with a node's RDMA, and what to do about it. Changes nothing.
+/// Diagnose a node's RDMA network and GPUs, and say what to do about it. Changes nothing.
 ///
 /// Looks at RDMA devices and their ports, PCIe paths, RoCE settings, routing, the packet filter, drivers and services, the kernel's log,
 /// limits, NCCL's environment and storage, judges them by a catalogue of checks, and leads with the root cause. A live machine is recorded first; a recording gives the same verdict anywhere.
@@ -64,7 +64,7 @@ pub struct Cli {
     /// When to use colour; NO_COLOR in the environment means never.
     #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
     pub color: Color,
-    /// The site's file: format, checks, areas, limits and the inventory. Without it /etc/rdma-doctor/config.toml counts
+    /// The site's file: format, checks, areas, limits and the inventory. Default: /etc/rdma-doctor/config.toml
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
@@ -87,39 +87,39 @@ pub enum Command {
     Check(Deferred<check::CheckArgs>),
     /// Record this machine, or a copied tree, for a verdict elsewhere
     Record(Deferred<record::RecordArgs>),
-    /// Print a shell script that collects what check reads, for a machine on which this program cannot run
+    /// Print a shell script that collects evidence for check on a machine that cannot run this program
     #[command(name = "collect-script")]
     CollectScript(Deferred<collect_script::CollectScriptArgs>),
     /// Explain a check: what it judges, why it matters, what to do; without an id, list all
     Explain(Deferred<explain::ExplainArgs>),
     /// Show the facts of this machine or of a recording, or the schema of all facts
     Facts(Deferred<facts::FactsArgs>),
-    /// Show NCCL's variables as NCCL reads them, and what it will choose
+    /// Show NCCL's variables as NCCL reads them, and the devices that it will choose
     #[command(name = "nccl-env")]
     NcclEnv(Deferred<nccl_env::NcclEnvArgs>),
-    /// Read the log of a run of NCCL: was RDMA used, and what went wrong
+    /// Read an NCCL log: was RDMA used, and what failed first
     Log(Deferred<log::LogArgs>),
-    /// Find why multi-node is slow: examine this node, measure, take paths away, and name one cause
+    /// Find why multi-node is slow: check, measure, ablate, and name one cause
     Triage(Deferred<triage::TriageArgs>),
-    /// Draw where GPUs and adapters are: a tree of PCIe, and a matrix of distances
+    /// Draw GPUs, adapters and PCIe switches as a tree, with a matrix of distances
     Topo(Deferred<topo::TopoArgs>),
-    /// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links, so not beside a job
+    /// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links: not while a job runs
     Bench(Deferred<bench::BenchArgs>),
-    /// Take one path of NCCL's after the other away, and draw the cause from the figures; or judge a table of such figures
+    /// Disable NCCL's paths one at a time and infer the bottleneck; or judge a table of such results
     Ablate(Deferred<ablate::AblateArgs>),
-    /// Print a ready configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes, systemd, GitHub or GitLab
+    /// Print a ready-made configuration for Slurm, node-problem-detector, Nagios, Prometheus, Kubernetes, systemd, GitHub or GitLab
     Integrate(Deferred<integrate::IntegrateArgs>),
-    /// Hold recordings against the verdicts that are expected of them, for a site's CI
+    /// Compare recordings with their expected verdicts, for a site's CI
     Test(Deferred<test::TestArgs>),
-    /// Print the inventory that good nodes have, for the site's file: what it expects of its nodes
+    /// Print the inventory of good nodes, for the site's file
     Expect(Deferred<expect::ExpectArgs>),
-    /// Print an entry of waivers.toml: a finding that the site accepts, why, and until when
+    /// Print a waivers.toml entry for a finding that the site accepts until a date
     Waive(Deferred<waive::WaiveArgs>),
     /// Print the JSON Schema of a report or of a recording
     Schema(Deferred<schema::SchemaArgs>),
-    /// Say whether the network is enough for a training: what a step sends, and how long that takes
+    /// Estimate whether the network is fast enough for a training: bytes sent per step, and the time for them
     Advise(Deferred<advise::AdviseArgs>),
-    /// Print what bash, zsh or fish needs to complete commands and options
+    /// Print completions for bash, zsh or fish
     Completions(Deferred<completions::CompletionsArgs>),
 }
 
@@ -132,16 +132,16 @@ pub struct AskArgs {
     /// Read counters twice, this many seconds apart, and judge their rates
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub sample: Option<std::time::Duration>,
-    /// The NCCL library that the job loads, or its version, where several are installed or none is found
+    /// The NCCL library that the job loads, or its version, if several are installed or none is found
     #[arg(long, value_name = "PATH|VERSION")]
     pub nccl: Option<String>,
-    /// Judge the limits and the environment of this process of a running job too, beside those of the doctor's own
+    /// Judge the limits and the environment of this process of a running job too, in addition to those of the doctor's own
     #[arg(long = "as", value_name = "PID", conflicts_with = "root", value_parser = clap::value_parser!(u32).range(1..))]
     pub job: Option<u32>,
-    /// Do not try the first second of a job on this node: no queue pair, no connection to an own address, no file
+    /// Do not rehearse the first second of a job on this node: no queue pair, no connection to its own address, no file
     #[arg(long)]
     pub no_rehearsal: bool,
-    /// Stop asking after this many seconds; what is still open then is unknown
+    /// Stop probing after this many seconds and report the rest as unknown
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
     pub deadline: std::time::Duration,
 }
@@ -161,7 +161,7 @@ impl AskArgs {
     }
 }
 
-/// The options that only a machine, or a tree, answers to: beside a recording they would be without effect.
+/// The options that only a machine, or a tree, answers to: with a recording they have no effect.
 const NOT_OF_A_RECORDING: [&str; 5] = ["root", "sample", "nccl", "job", "no_rehearsal"];
 
 /// One node: a recording of it, or how it is asked.
@@ -193,7 +193,7 @@ pub struct SelectArgs {
     /// Leave out the checks with this id or glob (repeatable)
     #[arg(long, value_name = "ID")]
     pub skip: Vec<String>,
-    /// Judge the checks in this directory too, beside the built-in ones and /etc/rdma-doctor/checks.d
+    /// Judge the checks in this directory too, in addition to the built-in ones and /etc/rdma-doctor/checks.d
     #[arg(long, value_name = "DIR")]
     pub checks: Vec<PathBuf>,
     /// The waivers: findings that the site accepts for a time. Without it those of /etc/rdma-doctor/waivers.toml count

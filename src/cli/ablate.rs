@@ -62,7 +62,7 @@ pub struct AblateArgs {
     /// (repeatable)
     #[arg(long = "arm-file", value_name = "NAME=FILE", value_parser = arm_files::parse, conflicts_with_all = ["table", "backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub arm_files: Vec<arm_files::ArmFile>,
-    /// Measure these changes too, beside the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
+    /// Measure these changes too, in addition to the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub with: Vec<ArmFamily>,
     /// Measure an arm with these variables too (repeatable)

@@ -16,7 +16,7 @@ use super::deferred::Deferred;
 use crate::exit::Exit;
 use crate::measure::plan::collective::Collective;
 
-/// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links, so not beside a job.
+/// Measure: collectives between ranks, pairs of nodes, copies between GPUs. Uses GPUs and links: not while a job runs.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// What is measured.

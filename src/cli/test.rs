@@ -32,7 +32,7 @@ pub struct TestArgs {
     /// The directory: each recording in it is judged, each directory of recordings in it as one cluster
     #[arg(value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
-    /// Write the verdicts as they are now to NAME.expect.toml beside each recording
+    /// Write the verdicts as they are now to NAME.expect.toml next to each recording
     #[arg(long)]
     pub bless: bool,
     /// The form in which differences are written

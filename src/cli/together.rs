@@ -31,29 +31,29 @@ use crate::terminal;
 #[derive(Clone, Debug, Args)]
 pub struct TogetherArgs {
     /// Judge all nodes of this launch together: one process on each, started by srun, mpirun, torchrun or an Indexed Job. A step of Slurm on several nodes
-    /// does so by itself. A RECORDING, or --root, stands for this node where it is given
+    /// does so by itself. A RECORDING or --root, if given, is examined in place of this node
     #[arg(long)]
     pub cluster: bool,
     /// Do not join others, though this is a step of several nodes
     #[arg(long, conflicts_with = "cluster")]
     pub alone: bool,
-    /// Where rank 0 listens; by default its host as the engine names it, and a port that follows from the job; with --hosts the first of them, and any port
-    /// that is free
+    /// Address at which rank 0 listens; by default its host as the engine names it and a port derived from the job; with --hosts the first host and any
+    /// free port
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     pub rendezvous: Option<(String, u16)>,
-    /// This node's place among the nodes, from 0, where no engine says it
+    /// Rank of this node, from 0, if no engine provides it
     #[arg(long, value_name = "N", requires_all = ["nodes", "rendezvous"])]
     pub rank: Option<u64>,
-    /// How many nodes there are, where no engine says it
+    /// Number of nodes, if no engine provides it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub nodes: Option<u64>,
-    /// A file with the key that all nodes share, which only its owner can read; - is standard input; without it RDMA_DOCTOR_KEY is the key
+    /// File with the key that all nodes share, readable only by its owner; - is standard input; by default the key is RDMA_DOCTOR_KEY
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// Wait so long for the other nodes, beyond the time of one's own check
+    /// Wait this long for the other nodes, after this node's own check
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "30")]
     pub wait: Duration,
-    /// Who ends with the verdict's exit status: mpirun, torchrun and Jobs kill the others, or start again, where one ends with another than 0
+    /// Ranks that end with the verdict's exit status; mpirun, torchrun and Jobs kill or restart the others when one ends with a status other than 0
     #[arg(long, value_enum, default_value_t = ExitOn::Rank0, value_name = "WHO")]
     pub exit_on: ExitOn,
     /// Take part as standard input says, and end with it: --hosts starts the doctor so.

@@ -41,7 +41,7 @@ use crate::source::recording::Recording;
 
 /// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
 ///
-/// It uses the GPUs and the network, so not beside a job. With --record all of it replays anywhere to the same verdict.
+/// It uses the GPUs and the network: do not run it while a job runs. With --record all of it replays anywhere to the same verdict.
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine

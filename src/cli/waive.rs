@@ -27,7 +27,7 @@ pub struct WaiveArgs {
     /// Why the finding is accepted
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// Who answers for it; without it the user who prints the entry
+    /// Owner of the waiver; by default the user who prints the entry
     #[arg(long, value_name = "NAME")]
     pub owner: Option<String>,
 }

@@ -100,3 +100,35 @@ fn variables_of_the_tests_are_told() {
         .collect();
     assert!(used.is_subset(&told), "{used:?} and {told:?}");
 }
+
+/// README.md shows the beginning of the report of a fixture as it is. `RDMA_DOCTOR_BLESS=1` writes it.
+#[test]
+fn the_readme_shows_a_real_report() {
+    const COMMAND: &str = "    $ rdma-doctor check fixtures/rxe-no-address.jsonl\n";
+    const END: &str = "    …\n";
+    let report = std::process::Command::new(crate::place::doctor())
+        .args(["check", "fixtures/rxe-no-address.jsonl"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    // What follows counts the catalogue's checks, and seconds.
+    let (shown, _) = report.split_once("\nopen ").unwrap();
+    let indented = |line: &str| match line {
+        "" => "\n".to_owned(),
+        line => format!("    {line}\n"),
+    };
+    let expected: String = shown.lines().map(indented).collect();
+    let readme = read("README.md");
+    let (before, rest) = readme.split_once(COMMAND).unwrap();
+    let (stored, after) = rest.split_once(END).unwrap();
+    if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+        std::fs::write(path, [before, COMMAND, &expected, END, after].concat()).unwrap();
+    } else {
+        assert!(
+            stored == expected,
+            "not what it prints: make bless\n{expected}"
+        );
+    }
+}

@@ -78,6 +78,7 @@ mod triage;
 mod triage_of_nodes;
 mod trust;
 mod vm;
+mod voice;
 mod waivers;
 mod worker;
 mod xid;

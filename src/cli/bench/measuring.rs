@@ -26,7 +26,7 @@ use crate::terminal;
 /// Who takes part in a measurement, and for how long.
 #[derive(Clone, Debug, Args)]
 pub struct MeasureArgs {
-    /// Who moves the data; NCCL where there are GPUs and the library, else sockets
+    /// Transport that moves the data; by default NCCL if there are GPUs and the library, else sockets
     #[arg(long, value_name = "nccl|verbs|tcp", value_parser = backend)]
     pub backend: Option<Backend>,
     /// The NCCL library that is measured, where several are installed or none is found
@@ -81,7 +81,7 @@ impl MeasureArgs {
     }
 }
 
-/// The options that only a measurement answers to: beside a recording they would be without effect.
+/// The options that only a measurement answers to: with a recording they have no effect.
 pub const NOT_OF_A_RECORDING: [&str; 10] = [
     "backend",
     "nccl",

@@ -21,8 +21,8 @@ use crate::source::recording::Recording;
 
 /// Copies between every two GPUs, and between each GPU and the host: verified byte by byte, bandwidth and latency.
 ///
-/// Each measurement has a process of its own that can be killed, so a copy that hangs costs its own cell of the matrix and nothing else. It takes
-/// memory of the GPUs and their links for the time that it runs: not beside a job.
+/// Each measurement has a process of its own that can be killed, so a copy that hangs costs its own cell of the matrix and nothing else. It uses
+/// the GPUs' memory and links: do not run it while a job runs.
 #[derive(Debug, Args)]
 pub struct P2pArgs {
     /// Show what this recording has, in place of measuring

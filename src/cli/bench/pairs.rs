@@ -36,7 +36,7 @@ pub struct PairsArgs {
     /// else the interface that leads to rank 0]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub device: Vec<String>,
-    /// Who moves the data
+    /// Transport that moves the data
     #[arg(long, value_enum, value_name = "auto|verbs|tcp", default_value_t = BackendRequest::Auto)]
     pub backend: BackendRequest,
     /// Where the data of RDMA writes is: that of the GPU nearest to each port takes GPUDirect RDMA, by DMA-BUF or nvidia_peermem; both says what it is worth
