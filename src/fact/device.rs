@@ -44,9 +44,9 @@ subject! {
     SOFTWARE: bool = "software" from "device";
     /// The kind of device. Source: sysfs node_type.
     NODE_TYPE: NodeType = "node_type" from "device";
-    /// The vendor's name of the model, as MT4129. Source: sysfs hca_type.
+    /// The vendor's name of the model, as MT4129. Source: sysfs hca_type; of drivers without it the PCI ids, as 1d0f:efa2.
     MODEL: Arc<str> = "model" from "device";
-    /// The board, as MT_0000000838 (NVIDIA's PSID). Source: sysfs board_id.
+    /// The board, as MT_0000000838 (NVIDIA's PSID). Source: sysfs board_id; of drivers without it the PCI ids, as 14e4:1760/14e4:d125.
     BOARD: Arc<str> = "board" from "device";
     /// Firmware version. Source: sysfs fw_ver.
     FIRMWARE: Arc<str> = "firmware" from "device";

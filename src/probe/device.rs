@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::{Ask, Probe, inside};
 use crate::fact::device::{self, NodeType};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject, Why, port};
+use crate::source::{Errno, Question, Refusal};
 
 /// The class directory.
 pub(super) const CLASS: &str = "/sys/class/infiniband";
@@ -24,9 +25,15 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let dir = inside(CLASS, name);
         let id = facts.instance(Subject::Device, node, name);
         let place = ask.link_target(&*dir);
+        let function = PciIds::of(ask, &dir, "");
         identity(ask, facts, id, &dir, &place);
-        firmware(ask, facts, id, &dir);
+        firmware(ask, facts, id, &dir, &function);
         locate(ask, facts, id, &dir, place);
+        facts.set(
+            id,
+            device::VIRTUAL_FUNCTION,
+            virtual_function(ask, &dir, function),
+        );
         let (numbers, membership) = port_numbers(ask, &dir);
         facts.set_members(Subject::Port, id, membership);
         for number in numbers {
@@ -146,16 +153,85 @@ fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Ar
     facts.set(id, device::SOFTWARE, software);
 }
 
-/// The vendor's information about the device.
-fn firmware(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
+/// Ids of a device's PCI function or of its board.
+struct PciIds {
+    vendor: Presence<u64>,
+    /// Asked for only with a vendor.
+    device: Fact<u64>,
+}
+
+impl PciIds {
+    /// Reads `vendor` and `device`, with `subsystem_` before them for the board's.
+    fn of(ask: &Ask<'_>, dir: &str, prefix: &str) -> Self {
+        let vendor = match ask.text_if_any(format!("{dir}/device/{prefix}vendor")) {
+            Presence::Present(text, origin) => {
+                match Fact::Known(text, origin).and_then(|text| super::whole_number(&text)) {
+                    Fact::Known(number, origin) => Presence::Present(number, origin),
+                    Fact::Unknown(gap) => Presence::Unknown(gap),
+                }
+            }
+            Presence::Absent(origin) => Presence::Absent(origin),
+            Presence::Unknown(gap) => Presence::Unknown(gap),
+        };
+        let device = match &vendor {
+            Presence::Absent(_) => Fact::Unknown(Gap::missing("the PCI function")),
+            _ => ask.parse(format!("{dir}/device/{prefix}device"), super::whole_number),
+        };
+        PciIds { vendor, device }
+    }
+
+    /// As 14e4:1760.
+    fn text(&self) -> Presence<String> {
+        match (&self.vendor, &self.device) {
+            (Presence::Absent(origin), _) => Presence::Absent(origin.clone()),
+            (Presence::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Presence::Unknown(gap.clone()),
+            (Presence::Present(vendor, origin), Fact::Known(device, _)) => {
+                Presence::Present(format!("{vendor:04x}:{device:04x}"), origin.clone())
+            }
+        }
+    }
+}
+
+/// Model, board and firmware. Drivers such as efa, erdma, mana_ib and bnxt_re have no `board_id`, some no `hca_type`: there PCI ids stand in.
+fn firmware(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, function: &PciIds) {
+    let instead = match function.vendor {
+        // NVIDIA's drivers have both files: a tree without them is an incomplete copy.
+        Presence::Present(super::pci::MELLANOX, _) | Presence::Absent(_) => None,
+        _ => Some(function.text()),
+    };
     for (key, file) in [
         (device::MODEL, "hca_type"),
         (device::BOARD, "board_id"),
         (device::FIRMWARE, "fw_ver"),
     ] {
-        let fact = ask.text(inside(dir, file));
-        facts.set(id, key, fact.and_then(|text| parse::named(&text, file)));
+        let path = inside(dir, file);
+        let text = match (ask.text_if_any(&*path), &instead) {
+            (Presence::Present(text, origin), _) => {
+                Fact::Known(text, origin).and_then(|text| parse::named(&text, file))
+            }
+            (Presence::Unknown(gap), _) => Fact::Unknown(gap),
+            (Presence::Absent(_), Some(ids)) if file == "hca_type" => {
+                let no_ids = Why::NotUnderstood("there is no such file".into());
+                ids.clone().or_gap(no_ids).map(Arc::from)
+            }
+            (Presence::Absent(_), Some(ids)) if file == "board_id" => board_ids(ask, dir, ids),
+            (Presence::Absent(_), _) => {
+                let absent = Refusal::Errno(Errno::ENOENT);
+                Fact::Unknown(Gap::refused(&Question::read(path), absent))
+            }
+        };
+        facts.set(id, key, text);
     }
+}
+
+/// The ids of the function and, if they are there, those of its board, as 14e4:1760/14e4:d125.
+fn board_ids(ask: &Ask<'_>, dir: &str, function: &Presence<String>) -> Fact<Arc<str>> {
+    let function = (function.clone()).or_gap(Why::NotUnderstood("there is no such file".into()));
+    let board = PciIds::of(ask, dir, "subsystem_").text().if_any();
+    function.zip(board).map(|(function, board)| match board {
+        Some(board) => format!("{function}/{board}").into(),
+        None => function.into(),
+    })
 }
 
 /// Where the device sits: PCI, NUMA, SR-IOV.
@@ -178,21 +254,17 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
         .or_gap(Why::NotUnderstood("there is no such file".into()))
         .and_then(|text| parse::numa_node(&text)?.ok_or_else(|| "-1: not known".to_owned()));
     facts.set(id, device::NUMA_NODE, numa);
-    facts.set(id, device::VIRTUAL_FUNCTION, virtual_function(ask, dir));
 }
 
 /// A device without PCI has none of these files, and is no virtual function.
-fn virtual_function(ask: &Ask<'_>, dir: &str) -> Fact<bool> {
+fn virtual_function(ask: &Ask<'_>, dir: &str, function: PciIds) -> Fact<bool> {
     let physfn = ask.link_name(inside(dir, "device/physfn"));
-    let vendor = match ask.text_if_any(inside(dir, "device/vendor")) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| super::whole_number(&text))
-        }
+    let vendor = match function.vendor {
+        Presence::Present(vendor, origin) => Fact::Known(vendor, origin),
         Presence::Absent(origin) => return Fact::Known(false, origin),
         Presence::Unknown(gap) => Fact::Unknown(gap),
     };
-    let device = ask.parse(inside(dir, "device/device"), super::whole_number);
-    super::pci::virtual_function(physfn, &vendor, &device)
+    super::pci::virtual_function(physfn, &vendor, &function.device)
 }
 
 fn describe_port(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {

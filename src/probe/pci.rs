@@ -43,7 +43,7 @@ const PASSING_DRIVERS: &[&str] = &[
     "pciback",
 ];
 /// NVIDIA's, formerly Mellanox's, vendor id.
-const MELLANOX: u64 = 0x15b3;
+pub(super) const MELLANOX: u64 = 0x15b3;
 /// Its virtual functions (drivers/net/ethernet/mellanox/mlx5/core/main.c and mlx4/main.c, `MLX5_PCI_DEV_IS_VF`). Inside a
 /// virtual machine the link `physfn` is missing, and only the id tells.
 const MELLANOX_VIRTUAL: &[u64] = &[

@@ -77,6 +77,7 @@ mod topo;
 mod triage;
 mod triage_of_nodes;
 mod trust;
+mod vendors;
 mod vm;
 mod voice;
 mod waivers;
