@@ -8,13 +8,14 @@ use std::os::fd::AsRawFd;
 pub(crate) struct Segments {
     /// With data, those sent again counted.
     pub(crate) segments: u64,
-    /// Sent again.
+    /// Sent again because the first copy was lost. A copy that the peer already had (RFC 2883) was sent again by a timer, as on a busy machine.
     pub(crate) again: u64,
 }
 
-/// Where `tcpi_total_retrans` and `tcpi_data_segs_out` (from Linux 4.6) stand.
+/// Where `tcpi_total_retrans`, `tcpi_data_segs_out` (from Linux 4.6) and `tcpi_dsack_dups` (from Linux 4.19) stand.
 const AGAIN: usize = 100;
 const SEGMENTS: usize = 156;
+const NEEDLESS: usize = 216;
 
 /// Reads them; `None` if the kernel does not tell.
 #[expect(unsafe_code, reason = "rustix has no TCP_INFO")]
@@ -38,6 +39,6 @@ pub(crate) fn read(stream: &TcpStream) -> Option<Segments> {
     };
     Some(Segments {
         segments: word(SEGMENTS)?,
-        again: word(AGAIN)?,
+        again: word(AGAIN)?.saturating_sub(word(NEEDLESS).unwrap_or(0)),
     })
 }
