@@ -18,7 +18,7 @@ const FEW: usize = 100;
 /// What 10,000 nodes may take.
 const NODES: usize = 10_000;
 const TIME: Duration = Duration::from_secs(40);
-const MEMORY: u64 = 2_000_000_000;
+const MEMORY: u64 = 600_000_000;
 
 /// A cluster of few nodes, and one of many: `BENCH_NODES`, else 1000.
 pub(crate) fn figures() -> anyhow::Result<Vec<Figure>> {

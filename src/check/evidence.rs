@@ -90,6 +90,11 @@ pub struct MissingFact<'f> {
 }
 
 impl MissingFact<'_> {
+    /// Why it is unknown.
+    pub fn gap(&self) -> &Gap {
+        &self.gap
+    }
+
     /// What would supply the fact, if that is known.
     pub fn remedy(&self) -> Option<&'static str> {
         self.gap.remedy()

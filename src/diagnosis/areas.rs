@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::FixedState;
+
 use crate::check::Verdict;
 use crate::check::{
-    Area, Catalogue, Check, FactName, Missing, Outcome, Required, Severity, SubjectEssentials,
+    Area, Catalogue, Check, FactName, Missing, MissingFact, Outcome, Required, Severity,
+    SubjectEssentials,
 };
 use crate::fact::{Facts, Gap, GapKind, Id, Subject};
 
@@ -115,7 +118,7 @@ pub fn survey(
     let areas = catalogue.areas.iter().enumerate();
     let areas = areas.filter(|(_, area)| area.on == on);
     let areas: Vec<(usize, &Area)> = areas.collect();
-    let mut of_area: HashMap<&str, (Vec<&Verdict>, usize)> = HashMap::new();
+    let mut of_area: HashMap<&str, (Vec<&Verdict>, usize), FixedState> = HashMap::default();
     // The verdicts of a check stand together: it counts once, however many it has.
     let mut last = None;
     let judged = |v: &&Verdict| !matches!(v.outcome, Outcome::DoesNotApply);
@@ -360,8 +363,9 @@ impl Surveyor<'_> {
 
     fn decided(&mut self, area: &Area, verdicts: &[Verdict]) {
         for id in &area.decided {
+            let check = self.catalogue.get(id);
             let is = |v: &&Verdict| {
-                *self.catalogue.checks[v.check].id == **id
+                check.is_some_and(|check| std::ptr::eq(check, &self.catalogue.checks[v.check]))
                     && self.facts.lineage(v.subject).any(|up| up == self.of)
             };
             let of_check: Vec<&Verdict> = verdicts.iter().filter(is).collect();
@@ -404,9 +408,9 @@ impl Surveyor<'_> {
                 self.facts.members(subject, verdict.subject).err()
             }
             _ => {
-                let missing = check.missing(self.facts, verdict.subject).into_iter();
-                let mut gaps = missing.filter_map(|missing| missing.value.err());
-                gaps.find(|gap| is(gap, verdict.subject))
+                let lacks = check.lacks(self.facts, verdict.subject);
+                let mut gaps = lacks.iter().map(MissingFact::gap);
+                gaps.find(|gap| is(gap, verdict.subject)).cloned()
             }
         };
         let gap = gap.filter(|gap| is(gap, verdict.subject))?;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::{
     AreaLine, Consequence, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode,
     Report, SCHEMA, StatusInputs, WaivedFinding, Writer, areas, damage, exit, withheld,
@@ -80,7 +82,8 @@ pub fn part(
 pub struct ManyNodesReport {
     nodes: Vec<NodeHead>,
     causes: BTreeMap<usize, FoldedFinding>,
-    open: Vec<OpenQuestion>,
+    /// Each with its subjects on the nodes.
+    open: Vec<(OpenQuestion, NodeSentences)>,
     open_at: HashMap<String, usize>,
     failures: NodeSentences,
     passes: Vec<Pass>,
@@ -107,11 +110,11 @@ struct FoldedFinding {
 #[derive(Default)]
 struct NodeSentences {
     said: Vec<(String, Vec<u32>)>,
-    places: HashMap<String, usize>,
+    places: HashMap<String, usize, RandomState>,
 }
 
 impl NodeSentences {
-    /// Adds a sentence about a node, whose name it may hold.
+    /// Adds a sentence about a node, or a subject on it, whose name it may hold.
     fn add(&mut self, text: &str, name: &str, node: u32) {
         let text = without_name(text, name);
         let said = &mut self.said;
@@ -247,7 +250,7 @@ impl ManyNodesReport {
             }
         }
         for question in part.open {
-            self.add_open_question(question, Some(&name));
+            self.add_open_question(question, Some((&name, at)));
         }
         for how in part.failures {
             self.failures.add(&how, &name, at);
@@ -270,25 +273,25 @@ impl ManyNodesReport {
         self.nodes.push(part.head);
     }
 
-    fn add_open_question(&mut self, question: OpenQuestion, name: Option<&str>) {
-        let subjects = question.subjects.iter().map(|subject| match name {
-            Some(name) => prefixed(name, subject),
-            None => subject.clone(),
-        });
-        let subjects: Vec<String> = subjects.collect();
+    fn add_open_question(&mut self, mut question: OpenQuestion, on: Option<(&str, u32)>) {
+        let subjects = std::mem::take(&mut question.subjects);
         let mut key = question.check.clone();
         for line in &question.missing {
             key.extend(["\n", &line.fact, "\n", &line.value]);
         }
-        match self.open_at.get(&key) {
-            Some(at) => self.open[*at].subjects.extend(subjects),
-            None => {
-                self.open_at.insert(key, self.open.len());
-                self.open.push(OpenQuestion {
-                    subjects,
-                    ..question
-                });
+        let open = &mut self.open;
+        let at = *self.open_at.entry(key).or_insert_with(|| {
+            open.push((question, NodeSentences::default()));
+            open.len() - 1
+        });
+        let (question, of_nodes) = &mut open[at];
+        match on {
+            Some((name, node)) => {
+                for subject in &subjects {
+                    of_nodes.add(subject, name, node);
+                }
             }
+            None => question.subjects.extend(subjects),
         }
     }
 
@@ -401,11 +404,18 @@ impl ManyNodesReport {
             self.ordered(catalogue, causes),
             self.ordered(catalogue, notes),
         );
+        let folded = std::mem::take(&mut self.open).into_iter();
+        let open: Vec<OpenQuestion> = folded
+            .map(|(mut question, of_nodes)| {
+                question.subjects.extend(of_nodes.written(&self.nodes));
+                question
+            })
+            .collect();
         let headline = headline(
             (exit, status),
             &causes,
             &notes,
-            &self.open,
+            &open,
             &self.nodes,
             &grounds,
         );
@@ -421,7 +431,7 @@ impl ManyNodesReport {
             notes,
             waived: self.waived,
             baseline: None,
-            open: self.open,
+            open,
             probe_failures: std::mem::take(&mut self.failures).written(&self.nodes),
             passes: self.passes,
             counts: self.counts,

@@ -360,14 +360,21 @@ pub fn to_hex(bytes: &[u8]) -> String {
 
 /// The bytes of an even number of hexadecimal digits.
 pub fn from_hex(hex: &str) -> Option<Vec<u8>> {
-    let digit = |d: u8| (d as char).to_digit(16).map(|v| v as u8);
-    let pairs = hex.as_bytes().chunks_exact(2);
-    if !pairs.remainder().is_empty() {
+    // Each PCI device's configuration space is here, of up to 4 KiB: no iterator of `Option`s.
+    let digit = |d: u8| match d {
+        b'0'..=b'9' => Some(d - b'0'),
+        b'a'..=b'f' => Some(d - b'a' + 10),
+        b'A'..=b'F' => Some(d - b'A' + 10),
+        _ => None,
+    };
+    let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
         return None;
+    };
+    let mut bytes = Vec::with_capacity(pairs.len());
+    for [high, low] in pairs {
+        bytes.push(digit(*high)? << 4 | digit(*low)?);
     }
-    pairs
-        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
-        .collect()
+    Some(bytes)
 }
 
 /// A JSON value in which no object has a key twice: two values for one key are two claims, and neither is evidence.
