@@ -62,7 +62,7 @@ pub use inventory::{Inventory, InventoryItem, items_of};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::Premise;
 pub use template::Template;
-pub use waiver::{Recorded, Waiver, Waivers, judge_waived};
+pub use waiver::{Recorded, Waiver, Waivers, judge_waived, located};
 
 use crate::fact::{Subject, Value};
 

@@ -19,7 +19,7 @@ use toml::value::Datetime;
 
 use super::catalogue::SelectionError;
 use super::{Catalogue, Outcome, Severity, Verdict, glob, inventory, judge_where, nearest_name};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, waiver};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, node, waiver};
 use crate::nodeset;
 
 /// The folder of the checks that judge waivers.
@@ -64,11 +64,7 @@ impl Waivers {
     /// Reads a file's text. What is malformed waives nothing, and is a finding of the nodes.
     pub fn read(file: String, text: Result<&str, String>, catalogue: &Catalogue) -> Self {
         let entries = text.and_then(|text| {
-            toml::from_str::<toml::Table>(text).map_err(|error| {
-                let before = error.span().and_then(|span| text.get(..span.start));
-                let line = before.map_or(1, |before| before.lines().count().max(1));
-                format!("line {line}: {}", error.message())
-            })
+            toml::from_str::<toml::Table>(text).map_err(|error| located(text, &error))
         });
         let entries = entries.and_then(|mut table| {
             let entries = table.remove("waiver");
@@ -121,6 +117,13 @@ impl Waivers {
         // Bounded by the 16 MiB of the file.
         self.entries.iter().position(fits).map(|at| at as u32)
     }
+}
+
+/// Why a text is no TOML, or not of the wanted form, with the line.
+pub fn located(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map_or(1, |before| before.lines().count().max(1));
+    format!("line {line}: {}", error.message())
 }
 
 impl Waiver {
@@ -245,7 +248,7 @@ fn fails(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Fails | Outcome::FailsIf)
 }
 
-/// States the waivers that are for a node.
+/// States the waivers that are for a node, and those of which this is not known: they name nodes, and this one's name is a pseudonym.
 fn state(
     catalogue: &Catalogue,
     facts: &mut Facts,
@@ -254,8 +257,10 @@ fn state(
     day: Option<&str>,
 ) {
     let origin = Origin::Stated;
+    let has_name = facts.known(node, node::PSEUDONYMS).as_deref() == Some("none");
     for (name, entry) in &catalogue.waivers.entries {
-        if entry.as_ref().is_ok_and(|one| !one.is_for(facts, node)) {
+        let is_for = entry.as_ref().is_ok_and(|one| one.is_for(facts, node));
+        if entry.is_ok() && !is_for && has_name {
             continue;
         }
         let id = facts.instance(Subject::Waiver, node, name);
@@ -276,6 +281,10 @@ fn state(
             (waiver::UNTIL, &one.until),
         ] {
             facts.know(id, key, Arc::clone(text), &origin);
+        }
+        facts.know(id, waiver::REDACTED, !is_for, &origin);
+        if !is_for {
+            continue;
         }
         let expired = match one.has_expired(day) {
             Some(expired) => Fact::derived(expired, "the day of the recording"),

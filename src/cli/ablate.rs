@@ -17,8 +17,8 @@ use super::bench::measuring::{self, MeasureArgs, bytes};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::input::{self, BadInput, BadUsage};
 use super::together::{TogetherArgs, starter};
-use super::{Format, output, seconds};
-use crate::check::{Catalogue, judge};
+use super::{Format, many, output, seconds};
+use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::fact::Subject;
 use crate::live;
@@ -291,12 +291,14 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
     // The question is what the paths are worth, not whether the node is fit.
     catalogue.areas.retain(|area| &*area.name == "measurement");
     let limits = catalogue.limits.clone();
-    let (facts, nodes) = input::facts_within(limits, std::slice::from_ref(recording));
+    let own = std::slice::from_ref(recording);
+    let (mut facts, nodes) = input::facts_within(limits, own);
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
+    let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
     let ablation = Ablation::of(&facts, node);
-    let verdicts = answer::relevant(&catalogue, &facts, judge(&catalogue, &facts));
+    let verdicts = answer::relevant(&catalogue, &facts, verdicts);
     let mut report = report::report(
         &catalogue,
         &facts,

@@ -22,6 +22,8 @@ subject! {
     OWNER: Arc<str> = "owner" from "waivers";
     /// The last day, in UTC, on which it waives.
     UNTIL: Arc<str> = "until" from "waivers";
+    /// Whether it names nodes, and the node's name is a pseudonym that is none of them.
+    REDACTED: bool = "redacted" from "waivers";
     /// Whether the node was recorded after that day.
     EXPIRED: bool = "expired" from "waivers";
     /// Whether it names a check that is judged on a node alone. One that compares nodes is judged for all of them.

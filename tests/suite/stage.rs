@@ -48,7 +48,7 @@ ExcludedGpus: \"\"
 ";
 
 /// How namespaces can be made here; `None` where they cannot, after saying so.
-fn way() -> Option<&'static [&'static str]> {
+pub(crate) fn way() -> Option<&'static [&'static str]> {
     let works = |way: &&[&str]| {
         Command::new("unshare")
             .args(*way)

@@ -3,7 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use rdma_doctor::cli::record;
+use rdma_doctor::source::recording::Recording;
+use rdma_doctor::source::redact::Key;
+
 use crate::process::Report;
+use crate::stage;
 
 fn doctor(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
@@ -218,4 +223,81 @@ fn days_from_now_are_a_date() {
         .as_secs_f64()
         / 86400.0;
     assert!((88.9..=90.1).contains(&days), "{date}");
+}
+
+/// What measurements find is waived by the site's own file, which the commands that measure read too.
+#[test]
+fn findings_of_measurements_are_waived() {
+    let Some(way) = stage::way() else {
+        return;
+    };
+    let waivers = file(
+        "waivers-measured.toml",
+        "[[waiver]]\ncheck = \"pairs/*\"\nreason = \"moving the rack\"\nowner = \"ops\"\nuntil = 2099-12-31
+[[waiver]]\ncheck = \"ablation/*\"\nreason = \"moving the rack\"\nowner = \"ops\"\nuntil = 2099-12-31\n",
+    );
+    let run = |args: &[&str], has_waivers: bool| {
+        let put = match has_waivers {
+            true => format!("cp '{waivers}' /etc/rdma-doctor/waivers.toml"),
+            false => "true".to_owned(),
+        };
+        let script = format!(
+            "mount -t tmpfs t /etc && mkdir /etc/rdma-doctor && {put} && exec \"$0\" \"$@\""
+        );
+        let out = Command::new("unshare")
+            .args(way)
+            .args(["sh", "-c", &script, env!("CARGO_BIN_EXE_rdma-doctor")])
+            .args(args)
+            .output()
+            .unwrap();
+        let text = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+        (out.status.code(), text)
+    };
+    let (pairs, arms) = (
+        fixture("modelled-pairs-bad.jsonl"),
+        fixture("modelled-ablation-ib-cures.jsonl"),
+    );
+    for args in [&["bench", "pairs", &pairs][..], &["ablate", &arms]] {
+        let (code, said) = run(args, false);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(!said.contains("moving the rack"), "{said}");
+        let (code, said) = run(args, true);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.contains("until 2099-12-31, ops: moving the rack"),
+            "{said}"
+        );
+        let (_, json) = run(&[args, &["--format", "json"]].concat(), true);
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let report = value.get("report").unwrap_or(&value);
+        assert!(!report["waived"].as_array().unwrap().is_empty(), "{json}");
+    }
+}
+
+/// Names of nodes are pseudonyms in a redacted recording. Under a shared key they are the same in each, and a waiver can name them; else it is said that it cannot be
+/// known for which node it is.
+#[test]
+fn a_node_of_a_redacted_recording_is_named_by_its_pseudonym() {
+    let node = Recording::open(Path::new(&fixture("rxe-no-address.jsonl"))).unwrap();
+    let text = record::to_text(&node, Some(Key::from_text("a key for several")));
+    let to = file("waivers-redacted.jsonl", &text);
+    let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let pseudonym = header["node"].as_str().unwrap();
+    assert_ne!(pseudonym, "n0");
+    for (name, waived) in [(pseudonym, true), ("n0", false)] {
+        let waivers = file(
+            "waivers-pseudonym.toml",
+            &format!(
+                "[[waiver]]\ncheck = \"roce/*\"\nnodes = \"{name}\"\nreason = \"a test\"\nowner = \"ops\"\nuntil = 2099-12-31\n"
+            ),
+        );
+        let out = doctor(&["check", "--format", "json", "--waivers", &waivers, &to]);
+        let report = Report(serde_json::from_slice(&out.stdout).unwrap());
+        assert_eq!(listed(&report, "waived", "roce/").is_empty(), !waived);
+        let notes = listed(&report, "notes", "waiver/");
+        match waived {
+            true => assert_eq!(notes, [[""; 2]; 0]),
+            false => assert_eq!(notes, [["waiver/node-redacted", "waiver 1"]]),
+        }
+    }
 }

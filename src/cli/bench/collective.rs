@@ -127,12 +127,12 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         MeasurementEnd::Elsewhere(exit) => return Ok(exit),
     };
     measuring::keep(&recording, &args.who)?;
-    let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
+    let (mut facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
     let (collectives, _) = measuring::collectives(&facts, node, &recording, why);
-    let report = measuring::judged(&facts, &recording, node, CHECKS)?;
+    let report = measuring::judged(&mut facts, &recording, node, CHECKS)?;
     measuring::show(args.format, &collectives, report.as_ref(), |out| {
         text::write(out, &collectives)
     })?;

@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::slice;
 use std::time::Duration;
 
 use clap::Args;
 
 use crate::check::{Check, Outcome, Severity, judge};
 use crate::cli::input::{self, BadUsage};
-use crate::cli::{AskArgs, Format, output, record, seconds};
+use crate::cli::{AskArgs, Format, many, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::limit;
 use crate::fact::{Bytes, Facts, Id};
@@ -217,13 +218,13 @@ pub fn keep(recording: &Recording, args: &MeasureArgs) -> anyhow::Result<()> {
     record::keep(recording, args.record.as_deref(), args.no_redact)
 }
 
-/// What checks of these ids say of the node; `None` where there are no such checks.
+/// What checks of these ids say of the node, with the site's waivers; `None` where there are no such checks.
 ///
 /// # Errors
 ///
 /// A built-in check is invalid.
 pub fn judged(
-    facts: &Facts,
+    facts: &mut Facts,
     recording: &Recording,
     node: Id,
     ids: &str,
@@ -248,8 +249,8 @@ pub fn judged(
         .chain([ids.to_owned()])
         .collect();
     catalogue.select(&wanted, &[])?;
-    let verdicts = judge(&catalogue, facts);
     let pairs = [input::recorded(recording, node)];
+    let verdicts = many::verdicts(&catalogue, facts, &pairs, slice::from_ref(recording));
     let policy = Policy::default();
     Ok(Some(report::report(
         &catalogue, facts, &verdicts, &pairs, &policy, false,
@@ -274,12 +275,16 @@ pub fn show(
                 Some(report) => serde_json::to_value(&report.causes)?,
                 None => serde_json::Value::Array(Vec::new()),
             };
+            if let Some(report) = report.filter(|report| !report.waived.is_empty()) {
+                value["waived"] = serde_json::to_value(&report.waived)?;
+            }
             serde_json::to_writer_pretty(&mut *out, &value)?;
             writeln!(out)
         }
         Format::Text => {
             text(out)?;
-            if let Some(report) = report.filter(|report| !report.causes.is_empty()) {
+            let speaks = |report: &&Report| !report.causes.is_empty() || !report.waived.is_empty();
+            if let Some(report) = report.filter(speaks) {
                 writeln!(out)?;
                 let (detail, width) = (report::text::Detail::Normal, output::width());
                 report::text::write(out, report, detail, width)?;

@@ -65,7 +65,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         None => measured(args)?,
     };
     record::keep(&recording, args.record.as_deref(), args.no_redact)?;
-    let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
+    let (mut facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
@@ -73,7 +73,7 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         Ok(results) => Copies::of(&facts, node, &results),
         Err(refusal) => Copies::nothing(&facts, node, nothing(&facts, node, &refusal)),
     };
-    let report = measuring::judged(&facts, &recording, node, CHECKS)?;
+    let report = measuring::judged(&mut facts, &recording, node, CHECKS)?;
     measuring::show(args.format, &copies, report.as_ref(), |out| {
         text::write(out, &copies, output::width())
     })?;

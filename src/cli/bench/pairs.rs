@@ -179,7 +179,7 @@ pub(in crate::cli) fn put(recording: &mut Recording, results: &Results) {
 
 /// Shows what a recording has, and what checks say of it.
 fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
-    let (facts, nodes) = input::facts_of_site(std::slice::from_ref(recording))?;
+    let (mut facts, nodes) = input::facts_of_site(std::slice::from_ref(recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
@@ -187,7 +187,7 @@ fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
         Ok(results) => Pairs::of(&results, facts.limits()),
         Err(refusal) => Pairs::nothing(refusal.to_string()),
     };
-    let report = measuring::judged(&facts, recording, node, CHECKS)?;
+    let report = measuring::judged(&mut facts, recording, node, CHECKS)?;
     measuring::show(format, &pairs, report.as_ref(), |out| {
         text::write(out, &pairs)
     })?;
