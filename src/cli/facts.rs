@@ -7,11 +7,12 @@ use crate::terminal::Paint;
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
 
-use super::{NodeArgs, input, output};
+use super::{NodeArgs, input, many, output};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
-use crate::report::all_facts;
 use crate::report::difference::{Difference, differences};
+use crate::report::expectation::Expectation;
+use crate::report::{Policy, all_facts};
 use crate::terminal;
 
 /// Show the facts of this machine or of a recording, or the schema of all facts.
@@ -26,7 +27,7 @@ pub struct FactsArgs {
     /// Print the JSON Schema of the output of --json
     #[arg(long, conflicts_with_all = ["recording", "list"])]
     pub schema: bool,
-    /// Show only what differs from this recording: of a login shell, of a neighbour, of last week. Status 1 where something does
+    /// Show only what differs from this recording, facts and findings: of a login shell, of a neighbour, of last week. Status 1 if something does
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["list", "schema"])]
     pub diff: Option<PathBuf>,
     /// Write JSON
@@ -52,12 +53,19 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         let pseudonyms = recorded.iter().chain(&examined).any(|r| r.header.redacted);
         let ((there, _), (here, _)) = (input::facts(&recorded), input::facts(&examined));
         let found = differences(&there, &here, pseudonyms);
+        let (catalogue, policy) = (input::site_catalogue()?, Policy::default());
+        let report = |all: &[_]| many::judged(&catalogue, all, &policy, false);
+        let findings = Expectation::of(&report(&recorded), None).changes(&report(&examined));
         if args.json {
-            output::print(|out| pretty(out, &json!(found)))?;
+            let all = json!({"facts": found, "findings": findings});
+            output::print(|out| pretty(out, &all))?;
         } else {
-            output::print(|out| show_differences(out, &found, path, pseudonyms))?;
+            output::print(|out| {
+                show_differences(out, &found, path, pseudonyms)?;
+                findings.iter().try_for_each(|line| writeln!(out, "{line}"))
+            })?;
         }
-        if !found.is_empty() {
+        if !found.is_empty() || !findings.is_empty() {
             return Ok(Exit::Warnings);
         }
     } else {

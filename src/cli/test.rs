@@ -29,7 +29,7 @@ const RECORDINGS: [&str; 2] = [".jsonl.zst", ".jsonl"];
 /// Hold recordings against expected verdicts.
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// The directory: each recording in it is judged, each directory of recordings in it as one cluster
+    /// The directory: each recording in it is judged, each directory of recordings in it as one cluster; or one recording
     #[arg(value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
     /// Write the verdicts as they are now to NAME.expect.toml next to each recording
@@ -152,43 +152,46 @@ fn blessed(out: &mut dyn Write, cases: &[TestCase], written: &[PathBuf]) -> io::
     Ok(())
 }
 
-/// The recordings of a directory, each with its expected verdict, by name.
-fn pairs(directory: &Path) -> anyhow::Result<BTreeMap<String, Pair>> {
-    let unreadable = |error| BadInput(format!("{}: {error}", terminal::path(directory)));
+/// The recordings of a directory, each with its expected verdict, by name; of one that is named itself, that one.
+fn pairs(place: &Path) -> anyhow::Result<BTreeMap<String, Pair>> {
+    let unreadable = |error| BadInput(format!("{}: {error}", terminal::path(place)));
+    let only = match files::list_input(place, "jsonl") {
+        Ok(_) => None,
+        Err(_) => place.file_name().and_then(|file| recording(file.to_str()?)),
+    };
+    let directory = match (only, place.parent()) {
+        (Some(_), Some(parent)) if parent.as_os_str().is_empty() => Path::new("."),
+        (Some(_), Some(parent)) => parent,
+        _ => place,
+    };
     let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
     for extension in ["jsonl", "zst", "toml"] {
         let paths = files::list_input(directory, extension).map_err(unreadable)?;
         for path in paths {
-            let Ok(inside) = path.strip_prefix(directory) else {
-                continue;
-            };
-            let parts: Vec<String> = inside
-                .iter()
-                .map(|part| part.to_string_lossy().into_owned())
-                .collect();
-            match parts.as_slice() {
-                [file] => {
-                    if let Some(name) = file.strip_suffix(EXPECTED) {
-                        pairs.entry(name.to_owned()).or_default().expected = Some(path);
-                    } else if let Some(name) = recording(file) {
-                        let pair = pairs.entry(name.to_owned()).or_default();
-                        pair.place.clone_from(&path);
-                        pair.recordings.push(path);
-                    }
-                }
-                [cluster, file] if recording(file).is_some() => {
-                    let pair = pairs.entry(cluster.clone()).or_default();
-                    pair.is_cluster = true;
-                    pair.place = directory.join(cluster);
-                    pair.recordings.push(path);
-                }
-                _ => {}
+            let inside = path.strip_prefix(directory).unwrap_or(&path);
+            let inside = inside.to_string_lossy().into_owned();
+            let folder = inside.rsplit_once('/').map(|(folder, _)| folder);
+            if let Some(name) = inside.strip_suffix(EXPECTED) {
+                pairs.entry(name.to_owned()).or_default().expected = Some(path);
+            } else if let Some(name) = recording(&inside) {
+                let pair = pairs.entry(folder.unwrap_or(name).to_owned()).or_default();
+                pair.is_cluster = folder.is_some();
+                pair.place = match folder {
+                    Some(folder) => directory.join(folder),
+                    None => path.clone(),
+                };
+                pair.recordings.push(path);
             }
         }
     }
+    // An expectation without a recording is told, but not in a folder of other things.
+    pairs.retain(|name, pair| match only {
+        Some(only) => name == only,
+        None => !pair.recordings.is_empty() || !name.contains('/'),
+    });
     if pairs.values().all(|pair| pair.recordings.is_empty()) {
         let what = "no recording (.jsonl, .jsonl.zst) is in it";
-        return Err(BadInput(format!("{}: {what}", terminal::path(directory))).into());
+        return Err(BadInput(format!("{}: {what}", terminal::path(place))).into());
     }
     Ok(pairs)
 }
@@ -226,6 +229,7 @@ fn compared(
     if !bless || expected.as_ref() == Some(&now) {
         return Ok((changes, None));
     }
+    let name = name.rsplit('/').next().unwrap_or(name);
     let path = pair.place.with_file_name(format!("{name}{EXPECTED}"));
     let text = now.to_text().map_err(|error| error.to_string())?;
     files::replace_output(&path, text.as_bytes(), false)

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use super::difference::{Difference, FactSide, differences};
-use super::expectation::{Expectation, ExpectedCause};
+use super::expectation::{Expectation, ExpectedCause, name_node};
 use super::text;
 use super::{Report, plural};
 use crate::fact::{Facts, Subject};
@@ -90,6 +90,12 @@ struct JsonReport {
     status: String,
     causes: Vec<ExpectedCause>,
     areas: Vec<JsonArea>,
+    nodes: Vec<JsonNode>,
+}
+
+#[derive(Deserialize)]
+struct JsonNode {
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -100,7 +106,10 @@ struct JsonArea {
 
 /// The verdict that a report in JSON holds; `None` if it is none.
 pub fn of_json(text: &str) -> Option<Expectation> {
-    let report: JsonReport = serde_json::from_str(text).ok()?;
+    let mut report: JsonReport = serde_json::from_str(text).ok()?;
+    if let [only] = report.nodes.as_slice() {
+        name_node(&mut report.causes, &only.name);
+    }
     let areas = report.areas.into_iter();
     report
         .schema

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::Report;
+use crate::check::located;
+use crate::diagnosis::areas::AreaState;
 
 /// What `NAME.expect.toml` holds. A key that is left out is not compared; causes always are.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -16,6 +18,8 @@ pub struct Expectation {
     pub status: Option<String>,
     /// Its headline.
     pub headline: Option<String>,
+    /// The checks that fail and are no cause: notes, and what a cause or a note explains.
+    pub also_fails: Option<Vec<String>>,
     /// The state of each area.
     #[serde(default)]
     pub areas: BTreeMap<String, String>,
@@ -31,7 +35,7 @@ pub struct ExpectedCause {
     pub check: String,
     /// `error` or `warning`.
     pub severity: String,
-    /// All for which it fails.
+    /// All for which it fails; a node that was judged alone is `node`.
     pub subjects: Vec<String>,
 }
 
@@ -42,28 +46,32 @@ impl Expectation {
     ///
     /// Why it is none.
     pub fn read(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.message().to_owned())
+        toml::from_str(text).map_err(|error| located(text, &error))
     }
 
-    /// The expectation that a report meets. It keeps the list of nodes of the earlier one, and whether the headline is compared.
+    /// The expectation that a report meets. It keeps the list of nodes of the earlier one, and whether the headline and what also fails are compared.
     pub fn of(report: &Report, before: Option<&Expectation>) -> Self {
-        let mut causes: Vec<ExpectedCause> = report
-            .causes
-            .iter()
-            .map(|cause| ExpectedCause {
-                check: cause.check.clone(),
-                severity: cause.severity.to_owned(),
-                subjects: cause.subjects.clone(),
-            })
-            .collect();
+        let causes = report.causes.iter().map(|cause| ExpectedCause {
+            check: cause.check.clone(),
+            severity: cause.severity.to_owned(),
+            subjects: cause.subjects.clone(),
+        });
+        let mut causes: Vec<ExpectedCause> = causes.collect();
+        if let [only] = report.nodes.as_slice() {
+            name_node(&mut causes, &only.name);
+        }
         causes.sort();
         let areas = report.areas.iter();
         let has_headline = before.is_some_and(|before| before.headline.is_some());
+        let has_more = before.is_some_and(|before| before.also_fails.is_some());
         Expectation {
             nodes: before.and_then(|before| before.nodes.clone()),
             status: Some(report.status.to_owned()),
             headline: has_headline.then(|| report.headline.clone()),
+            also_fails: has_more.then(|| also_failing(report)),
+            // What is not there is never lost.
             areas: areas
+                .filter(|area| area.state != AreaState::NothingThere.word())
                 .map(|area| (area.area.clone(), area.state.to_owned()))
                 .collect(),
             causes,
@@ -78,6 +86,11 @@ impl Expectation {
     pub fn to_text(&self) -> serde_json::Result<String> {
         // A string of JSON, and a list of them, is one of TOML.
         let quoted = |text: &String| serde_json::to_string(text);
+        // One a line if there are several, so that a difference shows which.
+        let list = |all: &Vec<String>| match all.as_slice() {
+            [_, _, ..] => serde_json::to_string_pretty(all),
+            _ => serde_json::to_string(all),
+        };
         let mut text = String::new();
         let keys = [
             ("nodes", &self.nodes),
@@ -89,13 +102,18 @@ impl Expectation {
                 text += &format!("{key} = {}\n", quoted(value)?);
             }
         }
-        text += "\n[areas]\n";
+        if let Some(also_fails) = &self.also_fails {
+            text += &format!("also_fails = {}\n", list(also_fails)?);
+        }
+        if !self.areas.is_empty() {
+            text += "\n[areas]\n";
+        }
         for (area, state) in &self.areas {
-            text += &format!("{} = {}\n", quoted(area)?, quoted(state)?);
+            text += &format!("{area} = {}\n", quoted(state)?);
         }
         for cause in &self.causes {
             let (check, severity) = (quoted(&cause.check)?, quoted(&cause.severity)?);
-            let subjects = serde_json::to_string(&cause.subjects)?;
+            let subjects = list(&cause.subjects)?;
             text += &format!(
                 "\n[[cause]]\ncheck = {check}\nseverity = {severity}\nsubjects = {subjects}\n"
             );
@@ -153,6 +171,13 @@ impl Expectation {
                 _ => {}
             }
         }
+        if let Some(before) = &self.also_fails {
+            let now = also_failing(report);
+            let came = now.iter().filter(|check| !before.contains(check));
+            changes.extend(came.map(|check| format!("+ also fails: {check}")));
+            let went = before.iter().filter(|check| !now.contains(check));
+            changes.extend(went.map(|check| format!("- also fails: {check}")));
+        }
         // An area that is no longer there was not examined either.
         let worth = |state: &str| match state {
             "examined" => 2,
@@ -167,4 +192,21 @@ impl Expectation {
         }
         changes
     }
+}
+
+/// Calls a node that is judged alone `node`, so that its verdict can be held against that of an equal.
+pub(super) fn name_node(causes: &mut [ExpectedCause], name: &str) {
+    let subjects = causes.iter_mut().flat_map(|cause| &mut cause.subjects);
+    for subject in subjects.filter(|subject| *subject == name) {
+        *subject = "node".to_owned();
+    }
+}
+
+/// The checks that fail and are no cause.
+fn also_failing(report: &Report) -> Vec<String> {
+    let notes = report.notes.iter().map(|note| &note.check);
+    let all = report.causes.iter().chain(&report.notes);
+    let below = all.flat_map(|finding| finding.consequences.iter().map(|one| &one.check));
+    let checks: BTreeSet<&String> = notes.chain(below).collect();
+    checks.into_iter().cloned().collect()
 }

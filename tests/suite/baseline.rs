@@ -119,6 +119,28 @@ fn a_node_is_held_against_its_equals() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // What the node itself has is no other thing under another name.
+    let worn = |dir: &Path, name: &str| {
+        let path = dir.join(format!("{name}.jsonl"));
+        std::fs::copy(fixture("modelled-ib-worn-host.jsonl"), &path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (head, lines) = text.split_once('\n').unwrap();
+        let mut head: serde_json::Value = serde_json::from_str(head).unwrap();
+        head["node"] = name.into();
+        std::fs::write(&path, format!("{head}\n{lines}")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let worn_dir = directory("baseline-worn");
+    node(&worn_dir, "n1", "");
+    for name in ["n1", "n2", "n3", "n4"] {
+        worn(&worn_dir, name);
+    }
+    let (code, said) = check(&["--baseline", worn_dir.to_str().unwrap(), &worn(&all, "n8")]);
+    assert_ne!(code, 0, "{said}");
+    assert!(
+        said.contains("no change since most of 6 recordings"),
+        "{said}"
+    );
     // Its own recording comes before those of others.
     let own = node(&all, "n3", "");
     let (_, said) = check(&["--baseline", place, &own]);

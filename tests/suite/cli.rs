@@ -437,7 +437,10 @@ fn facts_of_two_recordings_are_compared() {
     assert_eq!(output.status.code(), Some(1));
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let of = |d: &&serde_json::Value| d["subject"] == "netdev" && d["fact"] == "mtu";
-    let mtu = found.as_array().unwrap().iter().find(of);
+    let findings = found["findings"].as_array().unwrap();
+    let is_new = |line: &serde_json::Value| line.as_str().unwrap().starts_with("+ warning ");
+    assert!(findings.iter().any(is_new), "{findings:?}");
+    let mtu = found["facts"].as_array().unwrap().iter().find(of);
     let mtu = mtu.expect("the MTU of the netdev differs");
     assert_eq!(mtu["there"]["value"], 1500);
     assert_eq!(mtu["here"]["value"], 1000);

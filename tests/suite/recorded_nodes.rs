@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::namespaces::{self, shell};
+use crate::place::{self, unique};
+
 fn doctor(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
         .args(args)
@@ -57,51 +60,55 @@ fn redate(path: &Path, utc: &str) {
     std::fs::write(path, format!("{header}\n{lines}")).unwrap();
 }
 
-#[test]
-fn a_node_that_breaks_is_a_difference_until_it_is_waived_and_again_when_the_waiver_expires() {
-    let dir = directory("walk-through");
+/// A walk through a site's CI: two good nodes are blessed, one breaks, its finding is waived, and the waiver expires. `record` writes a node's recording,
+/// of the second one as it is when it is broken if that is asked for.
+fn walk(name: &str, options: &[&str], broken: [&str; 2], record: &dyn Fn(&str, &Path, bool)) {
+    let dir = directory(name);
     let at = |name: &str| dir.join(name);
-    for node in ["n1", "n2"] {
-        record("modelled-ib.jsonl", &at(&format!("{node}.jsonl")), node);
-    }
     let place = dir.to_str().unwrap();
+    let test = |more: &[&str]| run(&[&["test", place], options, more].concat());
+    for node in ["n1", "n2"] {
+        record(node, &at(&format!("{node}.jsonl")), false);
+    }
     // Without expectations there is nothing to hold them against.
-    let (code, said) = run(&["test", place]);
+    let (code, said) = test(&[]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("n1: no expected verdict"), "{said}");
-    let (code, said) = run(&["test", place, "--bless"]);
+    let (code, said) = test(&["--bless"]);
     assert_eq!(code, 0, "{said}");
     let expected = std::fs::read_to_string(at("n2.expect.toml")).unwrap();
-    let (code, said) = run(&["test", place]);
+    let (code, said) = test(&[]);
     assert_eq!((code, said.trim()), (0, "2 of 2 as expected"));
 
-    record("modelled-ib-polling.jsonl", &at("n2.jsonl"), "n2");
-    let (code, said) = run(&["test", place]);
+    record("n2", &at("n2.jsonl"), true);
+    let [check, subject] = broken;
+    let came = format!("+ error {check} {subject}");
+    let (code, said) = test(&[]);
     assert_eq!(code, 1, "{said}");
     for line in [
         "n2: status is errors, was ",
-        "  + error link/polling mlx5_2/1",
+        &format!("  {came}"),
         "1 of 2 as expected, 1 changed: n2",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
-    let (code, junit) = run(&["test", place, "--format", "junit"]);
+    let (code, junit) = test(&["--format", "junit"]);
     assert_eq!(code, 1);
     for part in [
         "<testsuite name=\"rdma-doctor test\" tests=\"2\" failures=\"1\" errors=\"0\"",
         "<testcase classname=\"rdma-doctor\" name=\"n1\"",
         "<failure message=\"status is errors, was ",
-        "+ error link/polling mlx5_2/1",
+        &came,
     ] {
         assert!(junit.contains(part), "{part}: {junit}");
     }
-    let (code, tap) = run(&["test", place, "--format", "tap"]);
+    let (code, tap) = test(&["--format", "tap"]);
     assert_eq!(code, 1);
     assert!(
         tap.starts_with("TAP version 14\n1..2\nok 1 - n1\nnot ok 2 - n2\n"),
         "{tap}"
     );
-    let (code, github) = run(&["test", place, "--format", "github"]);
+    let (code, github) = test(&["--format", "github"]);
     assert_eq!(code, 1);
     assert!(github.starts_with("::error file="), "{github}");
     assert!(
@@ -111,33 +118,30 @@ fn a_node_that_breaks_is_a_difference_until_it_is_waived_and_again_when_the_waiv
     let waivers = at("waivers.toml");
     let entry = doctor(&[
         "waive",
-        "link/polling",
+        check,
         "--subject",
-        "mlx5_2/1",
+        subject,
         "--nodes",
         "n2",
         "--until",
         "2099-01-31",
         "--reason",
-        "the cable is ordered",
+        "the part is ordered",
         "--owner",
         "ops",
     ]);
     std::fs::write(&waivers, entry.stdout).unwrap();
     let waivers = waivers.to_str().unwrap();
-    let (code, said) = run(&["test", place, "--waivers", waivers]);
+    let (code, said) = test(&["--waivers", waivers]);
     assert_eq!((code, said.trim()), (0, "2 of 2 as expected"));
     redate(&at("n2.jsonl"), "2099-02-01T00:00:00Z");
-    let (code, said) = run(&["test", place, "--waivers", waivers]);
+    let (code, said) = test(&["--waivers", waivers]);
     assert_eq!(code, 1, "{said}");
-    for line in [
-        "+ error link/polling mlx5_2/1",
-        "+ warning waiver/expired waiver 1",
-    ] {
+    for line in [&came, "+ warning waiver/expired waiver 1"] {
         assert!(said.contains(line), "{line}: {said}");
     }
     // A verdict is written only if it changed.
-    let (code, said) = run(&["test", place, "--bless"]);
+    let (code, said) = test(&["--bless"]);
     assert_eq!(code, 0, "{said}");
     assert!(
         said.contains("wrote ") && !said.contains("n1.expect"),
@@ -147,8 +151,69 @@ fn a_node_that_breaks_is_a_difference_until_it_is_waived_and_again_when_the_waiv
         std::fs::read_to_string(at("n2.expect.toml")).unwrap(),
         expected
     );
-    let (code, said) = run(&["test", place]);
+    let (code, said) = test(&[]);
     assert_eq!((code, said.trim()), (0, "2 of 2 as expected"));
+}
+
+#[test]
+fn a_modelled_node_that_loses_a_rail_is_told_waived_and_told_again() {
+    let broken = ["link/polling", "mlx5_2/1"];
+    walk("walk-modelled", &[], broken, &|node, to, is_broken| {
+        let fixture = match is_broken {
+            true => "modelled-ib-polling.jsonl",
+            false => "modelled-ib.jsonl",
+        };
+        record(fixture, to, node);
+    });
+}
+
+/// Two nodes are network namespaces joined by a cable; one loses the interface that NCCL_SOCKET_IFNAME names.
+#[test]
+fn a_real_node_that_loses_its_interface_is_told_waived_and_told_again() {
+    if !namespaces::can_run(
+        "recordings of two namespaces",
+        &["unshare", "hostname"],
+        "true",
+    ) {
+        return;
+    }
+    let names = Namespaces([unique("walk-a"), unique("walk-b")]);
+    let Namespaces([first, second]) = &names;
+    let (made, said) = shell(&format!(
+        "set -e; ip netns add {first}; ip netns add {second}
+        ip -n {first} link add w0 type veth peer name w0 netns {second}
+        ip -n {first} addr add 10.77.0.1/24 dev w0; ip -n {second} addr add 10.77.0.2/24 dev w0
+        for ns in {first} {second}; do ip -n $ns link set w0 up; ip -n $ns link set lo up; done"
+    ));
+    assert!(made, "{said}");
+    // What else a machine that tests is found to have changes from one minute to the next.
+    let options = ["--only", "nccl/*", "--only", "waiver/*"];
+    let broken = ["nccl/interface-missing", "NCCL"];
+    walk("walk-real", &options, broken, &|node, to, is_broken| {
+        let of = if node == "n1" { first } else { second };
+        if is_broken {
+            let (done, said) = shell(&format!("ip -n {of} link set w0 down name w1"));
+            assert!(done, "{said}");
+        }
+        let (recorded, said) = shell(&format!(
+            "export NCCL_SOCKET_IFNAME=w0; ip netns exec {of} unshare --uts \
+            bash -c \"hostname {node} && '{}' record --no-redact -o '{}'\"",
+            place::doctor(),
+            to.display()
+        ));
+        assert!(recorded, "{said}");
+    });
+}
+
+/// Network namespaces, which go with the value.
+struct Namespaces([String; 2]);
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            shell(&format!("ip netns del {name}"));
+        }
+    }
 }
 
 #[test]
@@ -173,7 +238,7 @@ fn damaged_files_are_named_and_the_others_go_on() {
     assert_eq!(code, 1, "{said}");
     for line in [
         "broken: cannot be read: ",
-        "odd: odd.expect.toml: unknown field `state`",
+        "odd: odd.expect.toml: line 1: unknown field `state`",
         "gone: no recording",
         "cut: status is undecided, was ",
         "twice: 2 recordings have this name",
@@ -181,6 +246,10 @@ fn damaged_files_are_named_and_the_others_go_on() {
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
+    // One alone is judged alone.
+    let one = at("good.jsonl");
+    let (code, said) = run(&["test", one.to_str().unwrap()]);
+    assert_eq!((code, said.trim()), (0, "1 of 1 as expected"));
     let (_, junit) = run(&["test", place, "--format", "junit"]);
     assert!(junit.contains("failures=\"1\" errors=\"4\""), "{junit}");
     // What cannot be read has no verdict to write.
@@ -196,9 +265,9 @@ fn damaged_files_are_named_and_the_others_go_on() {
 
 #[test]
 fn a_directory_of_recordings_is_a_cluster() {
-    let dir = directory("recorded-clusters");
+    let dir = directory("recorded-clusters").join("hall");
     let rack = dir.join("rack1");
-    std::fs::create_dir(&rack).unwrap();
+    std::fs::create_dir_all(&rack).unwrap();
     for node in ["n1", "n2"] {
         record(
             "modelled-ib.jsonl",
@@ -226,6 +295,15 @@ fn a_directory_of_recordings_is_a_cluster() {
             .contains("nodes = \"n[1-3]\"")
     );
     assert_eq!(run(&["test", place]).0, 0);
+    // It is the same from further up, under its path.
+    let up = dir.parent().unwrap().to_str().unwrap();
+    record("modelled-ib-polling.jsonl", &rack.join("n2.jsonl"), "n2");
+    let (code, said) = run(&["test", up]);
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("0 of 1 as expected, 1 changed: hall/rack1"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -300,28 +378,5 @@ fn check_writes_junit_for_one_recording_and_for_each() {
     assert_eq!(
         run(&["check", "--each", "--format", "prometheus", &good, &polling]).0,
         64
-    );
-}
-
-/// This project's own fixtures run as a site's recordings do: blessed once, they are as expected.
-#[test]
-fn the_fixtures_are_as_they_were_blessed() {
-    let dir = directory("fixtures-as-recordings");
-    let mut count = 0;
-    for entry in std::fs::read_dir(fixtures()).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if name.ends_with(".jsonl") || name.ends_with(".jsonl.zst") {
-            std::os::unix::fs::symlink(&path, dir.join(name)).unwrap();
-            count += 1;
-        }
-    }
-    let place = dir.to_str().unwrap();
-    let (code, said) = run(&["test", place, "--bless"]);
-    assert_eq!(code, 0, "{said}");
-    let (code, said) = run(&["test", place]);
-    assert_eq!(
-        (code, said.trim()),
-        (0, &*format!("{count} of {count} as expected"))
     );
 }
