@@ -1,13 +1,14 @@
 //! Every cluster of the fixtures gives the verdict that is checked in, and no line that a node loses turns a verdict into another one.
 //!
-//! `INSTA_UPDATE=always` (make bless) writes the verdicts.
+//! `make bless` writes the verdicts.
 
 pub(crate) mod list;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::many;
+use rdma_doctor::cli::{many, record};
 use rdma_doctor::nodeset;
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
@@ -69,8 +70,13 @@ fn each_cluster_has_its_verdict() {
     let mut silent: BTreeSet<&str> = of_clusters
         .filter(|id| id.starts_with("cluster/"))
         .collect();
+    let made = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("clusters");
+    let _ = std::fs::remove_dir_all(&made);
+    let mut names = BTreeMap::new();
     for path in list::all() {
         let cluster = list::open(&path);
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        write(&made.join(&name), &cluster.recordings);
         let mut report = judged(&catalogue, &cluster);
         let mut said = CheckVerdicts::default();
         for (check, words) in words(&report) {
@@ -83,11 +89,27 @@ fn each_cluster_has_its_verdict() {
         }
         page::adds_up(&report);
         report.passes.clear();
-        let page = format!("{}\n\n{}", cluster.head.about, page::page(&report, &said));
-        let name = path.file_stem().unwrap().to_string_lossy();
-        page::expect(&name, &page);
+        page::expect(&name, || {
+            format!("{}\n\n{}", cluster.head.about, page::page(&report, &said))
+        });
+        let expected = cluster.head.expect.iter();
+        let nodes: String = expected
+            .map(|list| format!("nodes = \"{list}\"\n"))
+            .collect();
+        names.insert(name, nodes + page::ALL_KEYS);
     }
     assert!(silent.is_empty(), "fails in no cluster: {silent:?}");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/clusters");
+    page::as_expected(&made, &kept, &names);
+}
+
+/// Writes a cluster's nodes as recordings in a directory.
+fn write(directory: &Path, nodes: &[Recording]) {
+    std::fs::create_dir_all(directory).unwrap();
+    for (at, node) in nodes.iter().enumerate() {
+        let path = directory.join(format!("{at:02}-{}.jsonl", node.header.node));
+        std::fs::write(path, record::to_text(node, None)).unwrap();
+    }
 }
 
 /// What one node does not say can make a verdict unknown, and not another one.

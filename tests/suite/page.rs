@@ -1,12 +1,46 @@
-//! Expected reports in `fixtures/expected`: what a recording is judged to be, in a form whose changes a person can review. A page holds the report, and by
-//! check what failed, what is unknown and what passed. What does not apply and how many checks there are is not in it: a new check changes the pages
-//! in which it speaks, and no other.
+//! What fixtures are judged to be, in forms whose changes a person can review. `NAME.expect.toml` beside each is what `rdma-doctor test` holds it against. Of
+//! some, `fixtures/expected` has a page: the whole report, and by check what failed, what is unknown and what passed. What does not apply and how many checks
+//! there are is not in it: a new check changes the pages in which it speaks, and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
 
 use rdma_doctor::report::{Report, text};
 
+/// Those that have a page: each kind of report, area and status is among them.
+const SHOWN: [&str; 27] = [
+    "cluster-gpus",
+    "cluster-healthy",
+    "cluster-silent",
+    "cluster-two-that-differ",
+    "container-without-sysfs",
+    "generated-log-healthy",
+    "generated-log-warnings",
+    "host-without-rdma",
+    "modelled-ablation-ib-cures",
+    "modelled-bench-slow-node",
+    "modelled-efa-over-tcp",
+    "modelled-gpu-fabric-faults",
+    "modelled-gpu-faults",
+    "modelled-gpu-nvml",
+    "modelled-gpu-silent",
+    "modelled-ground-faults",
+    "modelled-ib-errors",
+    "modelled-ib-job",
+    "modelled-log-of-tools",
+    "modelled-pairs-bad",
+    "modelled-roce-chain-broken",
+    "modelled-roce-lossless",
+    "modelled-storage-over-tcp",
+    "modelled-topology-misplaced",
+    "rxe-healthy",
+    "rxe-no-address",
+    "rxe-uverbs-denied",
+];
+/// What a fixture's expectation holds beyond what `--bless` writes by itself.
+pub(crate) const ALL_KEYS: &str = "headline = \"\"\nalso_fails = []\n";
 /// The columns of a page.
 const WIDTH: usize = 100;
 /// So many subjects of a verdict are named; more are counted.
@@ -99,11 +133,48 @@ pub(crate) fn adds_up(report: &Report) {
     assert_eq!(c.verdicts, kinds.iter().sum::<usize>());
 }
 
-/// Holds a page against the one that is checked in.
-pub(crate) fn expect(name: &str, page: &str) {
+/// Holds a fixture's page, if it is to have one, against the one that is checked in.
+pub(crate) fn expect(name: &str, page: impl FnOnce() -> String) {
+    if !SHOWN.contains(&name) {
+        return;
+    }
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../../fixtures/expected");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    settings.bind(|| insta::assert_snapshot!(name, page));
+    settings.bind(|| insta::assert_snapshot!(name, page()));
+}
+
+/// Holds the recordings and clusters in `directory` against the `NAME.expect.toml` in `kept`, as a site does. `RDMA_DOCTOR_BLESS=1` writes what they are now;
+/// of each there is what a new file begins with.
+pub(crate) fn as_expected(directory: &Path, kept: &Path, new: &BTreeMap<String, String>) {
+    let file = |at: &Path, name: &str| at.join(format!("{name}.expect.toml"));
+    let test = |arguments: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
+            .arg("test")
+            .arg(directory)
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8([out.stdout, out.stderr].concat()).unwrap();
+        assert!(out.status.success(), "{said}");
+    };
+    let is_elsewhere = directory != kept;
+    let is_blessed = std::env::var_os("RDMA_DOCTOR_BLESS").is_some();
+    for (name, text) in new {
+        let at = file(kept, name);
+        if is_blessed && !at.exists() {
+            std::fs::write(&at, text).unwrap();
+        }
+        if is_elsewhere && at.exists() {
+            std::fs::copy(at, file(directory, name)).unwrap();
+        }
+    }
+    if is_blessed {
+        test(&["--bless"]);
+        for name in new.keys().filter(|_| is_elsewhere) {
+            std::fs::copy(file(directory, name), file(kept, name)).unwrap();
+        }
+    }
+    test(&[]);
 }

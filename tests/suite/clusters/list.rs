@@ -1,4 +1,4 @@
-//! Clusters made of fixtures: `fixtures/NAME.cluster` lists nodes, each a recording that is here already with what is other on that node.
+//! Clusters made of fixtures: `fixtures/clusters/NAME.cluster` lists nodes, each a recording that is here already with what is other on that node.
 //!
 //! ```text
 //! {"about":"what it is modelled on","expect":"n[1-4]"}
@@ -56,7 +56,7 @@ pub(crate) struct Cluster {
 
 /// All clusters, by name.
 pub(crate) fn all() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/clusters");
     let mut found: Vec<PathBuf> = std::fs::read_dir(dir)
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -85,7 +85,8 @@ pub(crate) fn open(path: &Path) -> Cluster {
 }
 
 fn node(path: &Path, member: &Member, name: &str, number: u8) -> Recording {
-    let raw = Recording::open(&path.with_file_name(&member.of)).unwrap();
+    let fixtures = path.parent().and_then(Path::parent).unwrap();
+    let raw = Recording::open(&fixtures.join(&member.of)).unwrap();
     let mut lines = raw.to_lines();
     let key = Key::from_bytes([member.identities_of.unwrap_or(number); 16]);
     let mut redactor = Redactor::new(key, &raw.header.node, &[]);
