@@ -58,6 +58,7 @@ pub use diagnostic::CheckError;
 pub(crate) use diagnostic::nearest as nearest_name;
 pub use evidence::{Evidence, MissingFact};
 pub use example::{Example, Expected, try_example};
+pub(crate) use glob::fits as glob_fits;
 pub use inventory::{Inventory, InventoryItem, items_of};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::Premise;

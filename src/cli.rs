@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod expect;
 pub mod explain;
 pub mod facts;
+mod help_end;
 pub mod hosts;
 pub mod input;
 pub mod integrate;
@@ -27,6 +28,7 @@ pub mod require;
 pub mod schema;
 mod site_checks;
 mod site_config;
+pub mod spelling;
 pub mod test;
 pub mod together;
 pub mod topo;
@@ -64,6 +66,9 @@ pub struct Cli {
     /// When to use colour; NO_COLOR in the environment means never.
     #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
     pub color: Color,
+    /// Short for --format json
+    #[arg(long, global = true)]
+    pub json: bool,
     /// The site's file: format, checks, areas, limits and the inventory. Default: /etc/rdma-doctor/config.toml
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
-use rdma_doctor::cli::{self, Cli, version};
+use rdma_doctor::cli::{self, Cli, output, spelling, version};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::live::library_process;
 use rdma_doctor::live::worker::{self, measure};
@@ -113,7 +113,9 @@ fn run() -> ExitCode {
             return Exit::Healthy.into();
         }
     }
-    let cli = match Cli::try_parse() {
+    let args = spelling::current(std::env::args_os());
+    output::set_ascii(&args);
+    let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Where the terminal is gone there is nobody to tell.

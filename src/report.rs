@@ -4,9 +4,12 @@ pub mod ablation;
 pub mod advice;
 pub mod areas;
 pub mod baseline;
+mod clause;
 pub mod collective;
 pub mod difference;
 pub mod expectation;
+pub mod fix_script;
+mod gpu_names;
 pub mod json;
 pub mod junit;
 pub mod latency;
@@ -235,6 +238,9 @@ pub struct EvidenceLine {
     pub value: String,
     /// Where it comes from.
     pub origin: String,
+    /// Whether the condition that fails names it, and not only what the check applies to.
+    #[serde(skip)]
+    pub decides: bool,
 }
 
 /// A finding that another explains.
@@ -490,9 +496,10 @@ impl OpenReason<'_> {
                     None => ("unknown".into(), String::new()),
                 };
                 vec![EvidenceLine {
-                    fact: format!("which {}s there are", subject.name()),
+                    fact: format!("the list of {}s", subject.noun()),
                     value,
                     origin,
+                    decides: true,
                 }]
             }
             OpenReason::Facts(lacks) => lacks
@@ -613,6 +620,7 @@ impl Writer<'_> {
     fn sentence(&self, check: usize, id: Id) -> String {
         let check = &self.catalogue.checks[check];
         let text = check.finding().render(self.facts, id, &check.limits);
+        let text = gpu_names::numbered(self.facts, id, text);
         match self.facts.ancestor(id, Subject::Node) {
             Some(node) if self.several => format!("{}: {text}", self.facts.name(node)),
             _ => text,
@@ -879,28 +887,26 @@ fn headline(
                 .iter()
                 .any(|of| first.check.starts_with(of))
         {
-            return format!("{}; {why}", first.sentence);
+            return clause::headline(&first.sentence, &[], &format!("; {why}"));
         }
         // What did not answer leads already.
         let others = causes.iter().filter(|c| !is_damage(&c.check)).count();
-        return match others {
-            0 => why,
-            n => format!("{why}; {} below", plural(n as u64, "warning")),
+        let others = match others {
+            0 => String::new(),
+            n => format!("; {} below", plural(n as u64, "warning")),
         };
+        return clause::headline(&why, &[], &others);
     }
     let Some(lead) = lead(exit, causes, notes) else {
         return without_cause(status, notes, open, nodes, grounds);
     };
-    let more = match lead.subjects.get(1..).unwrap_or_default() {
-        [] => String::new(),
-        more => format!(" (and {})", some(more)),
-    };
+    let more = lead.subjects.get(1..).unwrap_or_default();
     let others = other_causes(causes.len(), "");
     let cut = match nodes.iter().any(|node| node.truncated) {
         true => "the recording was cut short: ",
         false => "",
     };
-    format!("{cut}{}{more}{others}", lead.sentence)
+    clause::headline(&format!("{cut}{}", lead.sentence), more, &others)
 }
 
 /// Whether a check reports what did not answer, which the headline of an undecided verdict names by itself.
@@ -920,8 +926,8 @@ fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&
 fn other_causes(causes: usize, on: &str) -> String {
     match causes.saturating_sub(1) {
         0 => String::new(),
-        1 => format!("; one other cause below{on}"),
-        n => format!("; {n} other causes below{on}"),
+        1 => format!("; 1 other cause{on}"),
+        n => format!("; {n} other causes{on}"),
     }
 }
 
@@ -992,9 +998,9 @@ fn without_cause(
     if status != "healthy" {
         let refused = match grounds.withheld {
             0 => String::new(),
-            n => format!("; {} refused for lack of permission", plural(n, "question")),
+            n => format!("; {} refused (permission)", plural(n, "question")),
         };
-        return format!("{}{refused}{noted}", areas::no_fault(grounds.areas));
+        return areas::no_fault(grounds.areas, &format!("{refused}{noted}"));
     }
     let of = if nodes.len() > 1 {
         format!("{} nodes, ", nodes.len())
@@ -1017,16 +1023,19 @@ fn without_cause(
 
 /// A fact as a line of evidence.
 pub fn evidence_line(evidence: crate::check::Evidence) -> EvidenceLine {
+    let decides = evidence.decides;
     match evidence.value {
         Ok(value) => EvidenceLine {
             fact: evidence.fact,
             value: value.to_string(),
             origin: evidence.origin.map_or(String::new(), |o| o.to_string()),
+            decides,
         },
         Err(gap) => EvidenceLine {
             fact: evidence.fact,
             value: gap.why.to_string(),
             origin: gap.origin.to_string(),
+            decides,
         },
     }
 }
@@ -1069,6 +1078,9 @@ pub fn all_facts(facts: &Facts) -> Vec<(Id, &'static str, Fact<crate::fact::Valu
 /// The commands of a remedy that are written out; a reader sees from these how the others read.
 const COMMANDS: usize = 8;
 
+/// The same where each command has a line.
+const LINES: usize = 64;
+
 /// The subjects whose commands are looked at: a node has fewer, a cluster's findings name nodes.
 const SUBJECTS: usize = 256;
 
@@ -1089,9 +1101,19 @@ fn for_each_subject(mut rendered: impl Iterator<Item = String>) -> String {
             }
         }
     }
-    let joined = parts.iter().map(|all| match all.as_slice() {
-        [one] => one.clone(),
-        all => commands(all),
+    let joined = parts.iter().enumerate().map(|(at, all)| {
+        let is_line = at > 0 && parts[at - 1].concat().ends_with("\n   ");
+        match all.as_slice() {
+            [one] => one.clone(),
+            // A command on a line of its own has the others below it.
+            all if is_line => all
+                .iter()
+                .take(LINES)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join("`\n   `"),
+            all => commands(all),
+        }
     });
     joined.collect::<Vec<String>>().join("`")
 }

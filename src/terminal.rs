@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use colored::{ColoredString, Colorize as _};
 
@@ -24,6 +25,35 @@ pub fn set_color(on: bool) {
 /// Whether colours are on.
 pub fn is_colored() -> bool {
     colored::control::SHOULD_COLORIZE.should_colorize()
+}
+
+/// Whether what is printed for people is ASCII.
+static ASCII: AtomicBool = AtomicBool::new(false);
+
+/// Prints ASCII in place of signs that a locale without UTF-8 does not have.
+pub fn set_ascii(on: bool) {
+    ASCII.store(on, Ordering::Relaxed);
+}
+
+/// The sign in ASCII.
+fn in_ascii(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\0'..='\u{9f}' => return None,
+        '·' | '–' | '—' | '─' | '━' => "-",
+        '…' => "...",
+        '→' => "->",
+        '←' => "<-",
+        '×' => "x",
+        'µ' | 'μ' => "u",
+        '°' => " deg",
+        '≥' => ">=",
+        '≤' => "<=",
+        '‘' | '’' => "'",
+        '│' | '┃' => "|",
+        '├' | '└' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => "+",
+        '█' | '▇' | '▆' | '▅' | '▄' | '▃' | '▂' | '▁' => "#",
+        _ => "?",
+    })
 }
 
 /// A text with a colour, which shows where colours are on.
@@ -181,6 +211,17 @@ impl<W: Write> Escaping<W> {
     }
 
     fn pass(&mut self, text: &str) -> io::Result<()> {
+        let text = match ASCII.load(Ordering::Relaxed) && !text.is_ascii() {
+            true => Cow::Owned(text.chars().fold(String::new(), |mut out, c| {
+                match in_ascii(c) {
+                    Some(sign) => out.push_str(sign),
+                    None => out.push(c),
+                }
+                out
+            })),
+            false => Cow::Borrowed(text),
+        };
+        let text = &*text;
         if !text.chars().any(|c| is_unsafe(c) && c != '\n') {
             return self.out.write_all(text.as_bytes());
         }

@@ -15,6 +15,8 @@ pub struct Evidence {
     pub value: Result<Value, Gap>,
     /// Its origin, if it is known.
     pub origin: Option<Origin>,
+    /// Whether the condition that fails names it, and not only what the check applies to.
+    pub decides: bool,
 }
 
 impl Check {
@@ -36,13 +38,17 @@ impl Check {
             }
         }
         let one = |named| match named {
-            NamedOperand::Fact(slot) => Some(state(slot, facts, lineage)),
+            NamedOperand::Fact(slot) => Some(Evidence {
+                decides: self.fails.named.contains(&named),
+                ..state(slot, facts, lineage)
+            }),
             NamedOperand::Limit(at) => {
                 let (name, value) = self.limits.get(usize::from(at))?;
                 Some(Evidence {
                     fact: format!("limit.{name}"),
                     value: Ok(value.clone()),
                     origin: Some(Origin::Stated),
+                    decides: false,
                 })
             }
         };
@@ -111,6 +117,7 @@ impl MissingFact<'_> {
             fact: self.slot.path(),
             value: Err(self.gap.into_owned()),
             origin: None,
+            decides: true,
         }
     }
 }
@@ -128,5 +135,6 @@ fn state(slot: Slot, facts: &Facts, lineage: Lineage) -> Evidence {
         fact: slot.path(),
         value,
         origin,
+        decides: true,
     }
 }

@@ -6,7 +6,7 @@ pub(super) fn is_pattern(text: &str) -> bool {
 }
 
 /// Whether an id fits a pattern. Takes time in proportion to the product of both lengths at most.
-pub(super) fn fits(pattern: &str, id: &str) -> bool {
+pub(crate) fn fits(pattern: &str, id: &str) -> bool {
     let (pattern, id) = (pattern.as_bytes(), id.as_bytes());
     let (mut p, mut i) = (0, 0);
     // Where to go on when a letter does not fit: behind the last `*`, which then takes one letter more.

@@ -92,7 +92,7 @@ pub struct AblateArgs {
     pub lower_is_better: bool,
     /// Write the job's output there, and not to standard error
     #[arg(long, value_name = "FILE", requires = "job")]
-    pub output: Option<PathBuf>,
+    pub job_output: Option<PathBuf>,
     /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank", "hosts", "hostfile"])]
     pub job: Vec<String>,
@@ -194,7 +194,7 @@ fn measure_users_job(args: &AblateArgs) -> anyhow::Result<Recording> {
         Regex::new(text).map_err(|error| BadUsage(format!("--metric {text}: {error}")))
     };
     let metric = args.metric.as_ref().map(regex).transpose()?;
-    let mut job_output: Box<dyn Write> = match &args.output {
+    let mut job_output: Box<dyn Write> = match &args.job_output {
         None => Box::new(std::io::stderr()),
         Some(path) => {
             let file = File::create(path);
@@ -322,7 +322,7 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
             let width = output::width();
             report::text::headline(out, &report)?;
             answer::text::write(out, &ablation, width)?;
-            let detail = report::text::Detail::Normal;
+            let detail = report::text::Detail::default();
             report::text::body(out, &report, detail, width, Some(Vec::new()))
         }
     })?;

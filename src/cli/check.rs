@@ -236,7 +236,7 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
         let detail = args.judge.detail();
         for (i, one) in reports.iter().enumerate() {
             if args.each {
-                if i > 0 && detail != text::Detail::Quiet {
+                if i > 0 && !detail.quiet {
                     writeln!(out)?;
                 }
                 write!(out, "{}: ", terminal::path(&args.recordings[i]))?;

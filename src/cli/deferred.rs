@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
+use super::help_end;
+
 /// Arguments that are defined when they are needed.
 #[derive(Clone, Debug)]
 pub struct Deferred<T>(T);
@@ -20,7 +22,9 @@ impl<T> Deref for Deferred<T> {
 fn define<T: Args>(command: Command) -> Command {
     let about = command.get_about().cloned();
     let long = command.get_long_about().cloned();
+    let end = help_end::of(command.get_name());
     let defined = T::augment_args(command).about(None).long_about(None);
+    let defined = defined.after_help(end.unwrap_or_default());
     let defined = match about {
         Some(about) => defined.about(about),
         None => defined,

@@ -1,4 +1,4 @@
-//! `rdma-doctor explain`: what a check judges, why it matters, what to do.
+//! `rdma-doctor explain`: what a check or an area judges, why it matters, what to do.
 
 use std::io::{self, Write};
 
@@ -7,14 +7,19 @@ use clap::Args;
 
 use super::input::{BadInput, BadUsage};
 use super::{SelectArgs, input, output};
-use crate::check::{Check, try_example};
+use crate::check::{Area, Catalogue, Check, Required, glob_fits, try_example};
 use crate::exit::Exit;
+use crate::report::text::{paragraph, unquoted};
 
-/// Explain a check; without an id, list all.
+/// So many checks are suggested for a word that none has.
+const SUGGESTED: usize = 3;
+
+/// Explain a check; without an id, list all
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// The check's id, such as link/rate-degraded
-    pub id: Option<String>,
+    /// A check's id such as link/rate-degraded, an id with *, a group, an area, or words to look for
+    #[arg(value_name = "ID|WORD")]
+    pub id: Vec<String>,
     /// Directories with further checks.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -24,7 +29,7 @@ pub struct ExplainArgs {
 ///
 /// # Errors
 ///
-/// An id that does not exist, an invalid check file, an output that cannot be written.
+/// Words that no check has, an invalid check file, an output that cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
     for check in &catalogue.checks {
@@ -33,37 +38,109 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
             try_example(check, &example).map_err(|e| BadInput(format!("{}: {e}", check.path)))?;
         }
     }
-    match &args.id {
-        None => output::print(|out| list(out, &catalogue.checks))?,
-        Some(id) => match catalogue.checks.iter().find(|c| *c.id == **id) {
-            Some(check) => output::print(|out| one(out, check))?,
-            None => {
-                let near = catalogue.checks.iter().max_by(|a, b| {
-                    strsim::jaro_winkler(&a.id, id).total_cmp(&strsim::jaro_winkler(&b.id, id))
-                });
-                let hint = near.map_or(String::new(), |c| format!("; did you mean {}?", c.id));
-                return Err(BadUsage(format!(
-                    "no check {id}{hint} (rdma-doctor explain lists all)"
-                ))
-                .into());
-            }
-        },
+    let asked = args.id.join(" ").to_lowercase();
+    let area = catalogue.areas.iter().find(|area| *area.name == *asked);
+    let found = found(&catalogue, &asked);
+    match (area, found.as_slice()) {
+        (Some(area), _) => output::print(|out| explain_area(out, area, &catalogue))?,
+        (None, []) => return Err(BadUsage(not_found(&catalogue, &asked)).into()),
+        (None, [check]) => output::print(|out| one(out, check))?,
+        (None, checks) => output::print(|out| list(out, checks))?,
     }
     Ok(Exit::Healthy)
 }
 
-fn list(out: &mut dyn Write, checks: &[Check]) -> io::Result<()> {
+/// The checks that are asked for: by id, by pattern, by group, else by words in what they say.
+fn found<'c>(catalogue: &'c Catalogue, asked: &str) -> Vec<&'c Check> {
+    let by = |fits: &dyn Fn(&Check) -> bool| -> Vec<&'c Check> {
+        catalogue
+            .checks
+            .iter()
+            .filter(|check| fits(check))
+            .collect()
+    };
+    let by_id = by(&|check| glob_fits(asked, &check.id));
+    let group = format!("{}/*", asked.trim_end_matches('/'));
+    match (by_id.is_empty(), by(&|check| glob_fits(&group, &check.id))) {
+        (false, _) => by_id,
+        (true, group) if !group.is_empty() => group,
+        _ => by(&|check| {
+            let advice = check.advice();
+            let texts = [
+                &*check.id,
+                &*check.title,
+                check.finding().source(),
+                &*advice.why,
+            ];
+            let said = [&texts.join(" "), advice.fix.source()]
+                .join(" ")
+                .to_lowercase();
+            asked.split_whitespace().all(|word| said.contains(word))
+        }),
+    }
+}
+
+/// That there is no such check, and which are near.
+fn not_found(catalogue: &Catalogue, asked: &str) -> String {
+    let near = |check: &&Check| strsim::jaro_winkler(&check.id, asked);
+    let mut checks: Vec<&Check> = catalogue.checks.iter().collect();
+    checks.sort_by(|a, b| near(b).total_cmp(&near(a)));
+    let by_word = asked
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.len() > 2);
+    let mut names: Vec<&str> = by_word
+        .flat_map(|word| {
+            catalogue
+                .checks
+                .iter()
+                .filter(move |check| check.id.contains(word))
+        })
+        .map(|check| &*check.id)
+        .take(SUGGESTED)
+        .collect();
+    names.splice(0..0, checks.iter().take(SUGGESTED).map(|check| &*check.id));
+    let mut seen = std::collections::HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    let names = names.join(", ");
+    format!("no check {asked}; did you mean {names}? (rdma-doctor explain lists all)")
+}
+
+fn list(out: &mut dyn Write, checks: &[&Check]) -> io::Result<()> {
     let width = checks.iter().map(|c| c.id.len()).max().unwrap_or(0);
     for check in checks {
-        writeln!(
-            out,
-            "{:<width$}  {:<7}  {}",
-            check.id,
-            check.severity.word(),
-            check.title
-        )?;
+        let label = format!("{:<width$}  {:<7}  ", check.id, check.severity.word());
+        paragraph(out, &label, width + 11, &check.title, output::width())?;
     }
     writeln!(out, "{}", format!("{} checks", checks.len()).dimmed())
+}
+
+fn explain_area(out: &mut dyn Write, area: &Area, catalogue: &Catalogue) -> io::Result<()> {
+    let width = output::width();
+    writeln!(out, "{}  area of a {}", area.name.bold(), area.on.name())?;
+    let required = match &area.required {
+        Required::Always(true) => "always",
+        Required::Always(false) => "only with --require",
+        Required::If(condition) => condition.text(),
+    };
+    paragraph(out, "required ", 9, required, width)?;
+    if let Some(exists) = &area.exists {
+        paragraph(out, "exists   ", 9, exists.text(), width)?;
+    }
+    let facts = area
+        .each
+        .iter()
+        .flat_map(|each| each.facts.iter().chain(&each.if_offered));
+    let mut facts: Vec<String> = facts.map(|fact| fact.path()).collect();
+    facts.dedup();
+    let decided = area.decided.iter().map(|id| format!("check {id}"));
+    let needs: Vec<String> = facts.into_iter().chain(decided).collect();
+    paragraph(out, "needs    ", 9, &needs.join(", "), width)?;
+    writeln!(out)?;
+    let checks = catalogue
+        .checks
+        .iter()
+        .filter(|check| check.area == area.name);
+    list(out, &checks.collect::<Vec<_>>())
 }
 
 fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
@@ -72,41 +149,43 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
         "" => String::new(),
         area => format!(", area {area}"),
     };
-    writeln!(
-        out,
-        "{}, for each {}{area}",
-        check.gravity(),
-        check.subject.name()
-    )?;
-    writeln!(out)?;
+    let subject = check.subject.name();
+    writeln!(out, "{}, for each {subject}{area}\n", check.gravity())?;
     if let Some(presumed) = &check.premise {
-        writeln!(out, "premise  {}", presumed.premise.word())?;
+        section(out, "premise", presumed.premise.word())?;
     }
     if let Some(applies) = &check.applies {
-        writeln!(out, "applies  {}", applies.text())?;
+        section(out, "applies", applies.text())?;
     }
-    writeln!(out, "fails    {}", check.fails.text())?;
+    section(out, "fails", check.fails.text())?;
     for (name, value) in &check.limits {
         writeln!(out, "         limit.{name} = {value}")?;
     }
+    writeln!(out)?;
     section(out, "why", check.advice().why.trim())?;
+    writeln!(out)?;
     section(out, "fix", check.advice().fix.source().trim())?;
-    let explains = check
-        .explains
-        .iter()
-        .map(|e| e.to_string())
-        .collect::<Vec<_>>();
-    if !explains.is_empty() {
-        section(out, "explains", &explains.join("\n"))?;
+    let explains: Vec<String> = check.explains.iter().map(|e| e.to_string()).collect();
+    for (name, text) in [
+        ("explains", explains.join(" ")),
+        ("see", check.advice().see.join("\n")),
+    ] {
+        if !text.is_empty() {
+            writeln!(out)?;
+            section(out, name, &text)?;
+        }
     }
-    section(out, "see", &check.advice().see.join("\n"))
+    Ok(())
 }
 
+/// Text behind its name; a command stands as it is.
 fn section(out: &mut dyn Write, name: &str, text: &str) -> io::Result<()> {
-    writeln!(out)?;
     for (i, line) in text.lines().enumerate() {
-        let label = if i == 0 { name } else { "" };
-        writeln!(out, "{label:<8} {line}")?;
+        let label = format!("{:<8} ", if i == 0 { name } else { "" });
+        match line.strip_prefix("   ") {
+            Some(command) => writeln!(out, "            {}", unquoted(command))?,
+            None => paragraph(out, &label, 9, line, output::width())?,
+        }
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::terminal::Paint;
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
 
-use super::{NodeArgs, input, many, output};
+use super::{Format, NodeArgs, input, many, output};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::difference::{Difference, differences};
@@ -24,15 +24,15 @@ pub struct FactsArgs {
     /// List every fact that there can be, with type, meaning and source
     #[arg(long, conflicts_with = "recording")]
     pub list: bool,
-    /// Print the JSON Schema of the output of --json
+    /// Print the JSON Schema of the output of --format json
     #[arg(long, conflicts_with_all = ["recording", "list"])]
     pub schema: bool,
     /// Show only what differs from this recording, facts and findings: of a login shell, of a neighbour, of last week. Status 1 if something does
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["list", "schema"])]
     pub diff: Option<PathBuf>,
-    /// Write JSON
-    #[arg(long)]
-    pub json: bool,
+    /// The output's format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 /// Runs the subcommand. With --diff the status is 1 where something differs.
@@ -41,9 +41,10 @@ pub struct FactsArgs {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
+    let is_json = args.format == Format::Json;
     if args.schema {
         output::print(|out| pretty(out, &schema()))?;
-    } else if args.list && args.json {
+    } else if args.list && is_json {
         output::print(|out| pretty(out, &list_json()))?;
     } else if args.list {
         output::print(list)?;
@@ -56,7 +57,7 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         let (catalogue, policy) = (input::site_catalogue()?, Policy::default());
         let report = |all: &[_]| many::judged(&catalogue, all, &policy, false);
         let findings = Expectation::of(&report(&recorded), None).changes(&report(&examined));
-        if args.json {
+        if is_json {
             let all = json!({"facts": found, "findings": findings});
             output::print(|out| pretty(out, &all))?;
         } else {
@@ -70,7 +71,7 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         }
     } else {
         let (facts, _) = input::node(&args.node)?;
-        if args.json {
+        if is_json {
             output::print(|out| pretty(out, &facts_json(&facts)))?;
         } else {
             output::print(|out| show(out, &facts))?;

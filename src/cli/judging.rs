@@ -13,7 +13,7 @@ use super::{output, require, site_config};
 use crate::check::Severity;
 use crate::exit::Exit;
 use crate::live::files;
-use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, text::Detail};
+use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, fix_script, text::Detail};
 use crate::terminal::{self, Colors, Escaping};
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
@@ -23,14 +23,23 @@ pub struct JudgeArgs {
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
     /// Write the report to this file, which is replaced as a whole
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write the remedies to this file, as a shell script in which each command is commented out
+    #[arg(long, value_name = "FILE")]
+    pub fix_script: Option<PathBuf>,
     /// Say the headline only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Show what passed with its evidence, and each open question
+    /// Show why each cause matters, all evidence, what passed, and what could not be judged
     #[arg(short, long)]
     pub verbose: bool,
+    /// Show all causes in full, and all notes
+    #[arg(long)]
+    pub all: bool,
+    /// List what could not be judged, by what would supply it
+    #[arg(long)]
+    pub open: bool,
     /// The least severity that makes exit status 2
     #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
     pub fail_on: SeverityArg,
@@ -65,10 +74,12 @@ impl JudgeArgs {
 
     /// How much a report for people says.
     pub fn detail(&self) -> Detail {
-        match (self.quiet, self.verbose) {
-            (true, _) => Detail::Quiet,
-            (_, true) => Detail::Verbose,
-            _ => Detail::Normal,
+        Detail {
+            quiet: self.quiet,
+            verbose: self.verbose,
+            all: self.all,
+            open: self.open,
+            height: output::height().filter(|_| self.output.is_none()),
         }
     }
 
@@ -86,6 +97,7 @@ impl JudgeArgs {
     ///
     /// The output cannot be written.
     pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
+        self.write_fixes(&[report])?;
         self.put(|out| match self.format() {
             ReportFormat::Text => (shown.text)(out),
             ReportFormat::Json => (shown.json)(out),
@@ -103,6 +115,8 @@ impl JudgeArgs {
         reports: &[(String, &Report)],
         shown: Shown<'_>,
     ) -> anyhow::Result<()> {
+        let all: Vec<&Report> = reports.iter().map(|(_, report)| *report).collect();
+        self.write_fixes(&all)?;
         match self.format() {
             ReportFormat::Text => self.put(shown.text),
             ReportFormat::Json => self.put(shown.json),
@@ -110,6 +124,13 @@ impl JudgeArgs {
                 Some(write) => self.put(|out| write(out, reports)),
                 None => Err(BadUsage("--each: this format is for one report".into()).into()),
             },
+        }
+    }
+
+    fn write_fixes(&self, reports: &[&Report]) -> anyhow::Result<()> {
+        match &self.fix_script {
+            Some(path) => put(Some(path), false, |out| fix_script::write(out, reports)),
+            None => Ok(()),
         }
     }
 

@@ -1,22 +1,34 @@
 //! `rdma-doctor nccl-env`: NCCL's variables as NCCL reads them, and what it will choose.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use crate::terminal::Paint;
 use clap::Args;
 use serde_json::{Value as Json, json};
 
-use super::{Format, NodeArgs, input, output};
+use super::input::BadUsage;
+use super::{AskArgs, Format, input, output};
 use crate::exit::Exit;
+use crate::fact::nccl_version::Version;
+use crate::fact::node::CharDevice;
+use crate::fact::port::PortState;
 use crate::fact::variable::{ValueDefect, VariableEffect};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, node, selection, variable};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Key, Subject, Typed, device, node, port, selection, variable,
+};
+use crate::report::text::paragraph;
+use crate::source::Question;
 
 /// Show NCCL's variables as NCCL reads them, and what it will choose.
 #[derive(Debug, Args)]
 pub struct NcclEnvArgs {
-    /// Which node.
+    /// The recording to read in place of this machine; --nccl VERSION says what another version would do
+    #[arg(value_name = "RECORDING", conflicts_with_all = ["root", "sample", "job", "no_rehearsal"])]
+    pub recording: Option<PathBuf>,
+    /// How a machine is asked.
     #[command(flatten)]
-    pub node: NodeArgs,
+    pub ask: AskArgs,
     /// The output's format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -28,8 +40,19 @@ pub struct NcclEnvArgs {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &NcclEnvArgs) -> anyhow::Result<Exit> {
-    let (facts, nodes) = input::node(&args.node)?;
-    for node in nodes {
+    let mut recordings = match &args.recording {
+        Some(path) => input::open(&[path])?,
+        None => vec![input::record(&args.ask)?],
+    };
+    if let (Some(_), Some(version)) = (&args.recording, &args.ask.nccl) {
+        Version::parse(version).map_err(|why| BadUsage(format!("--nccl: {why}")))?;
+        let named = json!([{"from": "--nccl", "version": version}]);
+        for recording in &mut recordings {
+            recording.replace("nccl", Question::call("nccl_libraries", []), named.clone());
+        }
+    }
+    let (facts, nodes) = input::facts(&recordings);
+    for node in nodes.into_iter().map(|node| node.id) {
         output::print(|out| match args.format {
             Format::Text => text(out, &facts, node),
             Format::Json => {
@@ -68,10 +91,11 @@ fn line<T: Typed>(
     id: Id,
     key: Key<T>,
 ) -> io::Result<()> {
-    match shown(facts, id, key) {
-        Ok(text) => writeln!(out, "  {label:<22}{text}"),
-        Err(gap) => writeln!(out, "  {label:<22}{} ({gap})", "unknown".magenta()),
-    }
+    let text = match shown(facts, id, key) {
+        Ok(text) => text,
+        Err(gap) => format!("unknown ({gap})"),
+    };
+    paragraph(out, &format!("  {label:<22}"), 24, &text, output::width())
 }
 
 pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<()> {
@@ -116,7 +140,7 @@ pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<(
             writeln!(out, "      NCCL reads {as_read}")?;
         }
         for remark in remarks(facts, *id) {
-            writeln!(out, "      {}", remark.yellow())?;
+            paragraph(out, "      ", 8, &remark, output::width())?;
         }
     }
     match facts.members(Subject::Variable, node) {
@@ -131,6 +155,15 @@ pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<(
     };
     line(out, "RDMA ports", facts, chosen, selection::HCAS)?;
     line(out, "  because", facts, chosen, selection::HCAS_WHY)?;
+    for dropped in dropped(facts, node, chosen) {
+        paragraph(
+            out,
+            &format!("  {:<22}", "  not used"),
+            24,
+            &dropped,
+            output::width(),
+        )?;
+    }
     line(
         out,
         "bootstrap interface",
@@ -149,6 +182,67 @@ pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<(
     line(out, "GID index", facts, chosen, selection::GID_INDEXES)
 }
 
+/// The ports that NCCL passes over, each with the reason.
+fn dropped(facts: &Facts, node: Id, chosen: Id) -> Vec<String> {
+    let Some(used) = facts.known(chosen, selection::HCAS) else {
+        return Vec::new();
+    };
+    let reason = |id: Id| {
+        let of = facts.parent(id)?;
+        let name = facts.name(id).replace('/', ":");
+        if used.iter().any(|one| **one == *name) {
+            return None;
+        }
+        let state = facts.known(id, port::STATE);
+        let why = match (
+            facts.known(of, device::PROVIDER),
+            facts.known(of, device::CHAR_DEVICE),
+        ) {
+            _ if state.is_some_and(|state| state != PortState::Active) => "its port is not active",
+            (Some(false), _) => "libibverbs has no provider for the device",
+            (_, Some(opens)) if opens != CharDevice::Usable => {
+                "its file in /dev/infiniband cannot be opened"
+            }
+            _ if facts.known(chosen, selection::WANTS_HCAS) == Some(false) => "RDMA is off",
+            _ if facts.known(chosen, selection::HCAS_FORCED) == Some(true) => {
+                "NCCL_IB_HCA leaves it out"
+            }
+            _ => "NCCL leaves it out",
+        };
+        Some(format!("{name}: {why}"))
+    };
+    facts
+        .below(node, Subject::Port)
+        .filter_map(reason)
+        .collect()
+}
+
+/// The effect of a variable in words.
+fn effect(of: VariableEffect) -> &'static str {
+    match of {
+        VariableEffect::None => "nothing that costs",
+        VariableEffect::IbDisabled => "NCCL does not use InfiniBand and RoCE",
+        VariableEffect::SocketForced => "NCCL uses TCP sockets between nodes",
+        VariableEffect::P2pDisabled => "GPUs of one node do not reach each other directly",
+        VariableEffect::ShmDisabled => "processes of one node do not share memory",
+        VariableEffect::GdrLowered => {
+            "GPUDirect RDMA is off, or allowed for fewer pairs than by default"
+        }
+        VariableEffect::GdrRaised => "GPUDirect RDMA goes through the CPU",
+        VariableEffect::DmabufDisabled => "NCCL does not use DMA-BUF",
+        VariableEffect::NvlsDisabled => "NCCL does not use NVLink SHARP",
+        VariableEffect::AlgorithmForced => {
+            "NCCL does not choose the algorithm or the protocol itself"
+        }
+        VariableEffect::ChannelsCapped => "the number of channels or thread blocks is capped",
+        VariableEffect::BufferChanged => "the size of buffers is not the default",
+        VariableEffect::DebugLeft => "NCCL writes or checks much, which costs time",
+        VariableEffect::RetryOdd => "retransmission gives up early, or not at all",
+        VariableEffect::OutOfRange => "the number is outside of its range",
+        VariableEffect::NetworkUnknown => "neither NCCL nor a known plugin has this network",
+    }
+}
+
 /// What is to be said of a variable.
 fn remarks(facts: &Facts, id: Id) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -158,7 +252,7 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
     if facts.known(id, variable::KNOWN) == Some(false) {
         remarks.push(match &*text(variable::NEAREST) {
             "none" => "no version of NCCL reads it".to_owned(),
-            near => format!("no version of NCCL reads it; {near} is meant"),
+            near => format!("no version of NCCL reads it; did you mean {near}?"),
         });
     } else if facts.known(id, variable::READ) == Some(false) {
         remarks.push(format!(
@@ -168,10 +262,16 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
     }
     match facts.known(id, variable::MANGLED) {
         None | Some(ValueDefect::No) => {}
-        Some(what) => remarks.push(format!(
-            "the value has {} around it, which NCCL takes as part of it",
-            what.word()
-        )),
+        Some(what) => {
+            let what = match what {
+                ValueDefect::CarriageReturn => "a carriage return",
+                ValueDefect::Space => "a blank",
+                _ => "quotation marks",
+            };
+            remarks.push(format!(
+                "the value has {what} around it, which NCCL takes as part of it"
+            ));
+        }
     }
     if is(variable::MISREAD) {
         remarks.push("this is not a number".into());
@@ -181,7 +281,7 @@ fn remarks(facts: &Facts, id: Id) -> Vec<String> {
     }
     match facts.known(id, variable::EFFECT) {
         None | Some(VariableEffect::None) => {}
-        Some(effect) => remarks.push(format!("effect: {}", effect.word())),
+        Some(effect) => remarks.push(format!("effect: {}", self::effect(effect))),
     }
     if is(variable::OVERRIDES) {
         remarks.push(format!("not in effect: {}", text(variable::OVERRIDDEN)));

@@ -1,5 +1,6 @@
 //! Standard output and error: colour, width, progress, closed pipes.
 
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
@@ -28,6 +29,24 @@ pub fn set_color(color: Color) {
         }
     };
     terminal::set_color(on);
+}
+
+/// Prints ASCII for people if the locale is another than UTF-8. An empty environment, as a prolog's, says nothing about who reads.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the locale is the user's (locale(7))"
+)]
+pub fn set_ascii(args: &[OsString]) {
+    let is_json = args
+        .iter()
+        .any(|arg| arg == "json" || arg == "--format=json");
+    let mut named = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(std::env::var_os);
+    let locale = named.find(|locale| !locale.is_empty());
+    let locale = locale.map(|locale| locale.to_string_lossy().to_lowercase());
+    let is_utf8 = locale.is_none_or(|l| l.contains("utf-8") || l.contains("utf8"));
+    terminal::set_ascii(!is_utf8 && !is_json);
 }
 
 /// Writes to standard output; what acts on a terminal is escaped. A reader that has gone (`| head`) is no failure.
@@ -85,6 +104,12 @@ pub fn width() -> usize {
             size.ws_col.into()
         }
     })
+}
+
+/// The terminal's height; nothing where there is none.
+pub fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(size.ws_row.into()).filter(|rows| *rows > 0)
 }
 
 /// A line on standard error that counts those of whom something is expected; nothing where that is no terminal.

@@ -161,7 +161,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let shown_text = |out: &mut dyn Write| {
         let (detail, width) = (args.judge.detail(), output::width());
         text::headline(out, &report)?;
-        if detail == text::Detail::Quiet {
+        if detail.quiet {
             return Ok(());
         }
         if let Some(said) = &said {

@@ -210,7 +210,7 @@ impl Surveyor<'_> {
             self.add(AreaGap {
                 what: String::new(),
                 of: Vec::new(),
-                why: format!("no {} is known", subject.name().replace('_', " ")),
+                why: format!("no {} is known", subject.noun()),
                 kind: GapKind::Unavailable,
                 remedy: None,
             });
@@ -295,7 +295,7 @@ impl Surveyor<'_> {
             };
             for parent in parents {
                 if let Err(gap) = self.facts.members(kind, parent) {
-                    let what = format!("which {}s there are", kind.name());
+                    let what = format!("the list of {}s", kind.noun());
                     self.lack(what, parent, &gap);
                 }
             }
@@ -383,7 +383,7 @@ impl Surveyor<'_> {
                 match verdict.outcome {
                     Outcome::Unknown(Missing::Members(subject)) => {
                         if let Err(gap) = self.facts.members(subject, verdict.subject) {
-                            let what = format!("which {}s there are", subject.name());
+                            let what = format!("the list of {}s", subject.noun());
                             self.lack(what, verdict.subject, &gap);
                         }
                     }

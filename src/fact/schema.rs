@@ -216,6 +216,20 @@ impl Subject {
         self.schema().name
     }
 
+    /// Its name for people.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Subject::Gpu => "GPU",
+            Subject::Gid => "GID",
+            Subject::Nvlink => "NVLink",
+            Subject::KernelEvent => "kernel message",
+            Subject::GpuPair => "GPU pair",
+            Subject::GpuNic => "GPU-adapter pair",
+            Subject::Hop => "PCIe link",
+            other => other.name(),
+        }
+    }
+
     /// The subject of this name.
     pub fn from_name(name: &str) -> Option<Subject> {
         Subject::ALL.into_iter().find(|s| s.name() == name)

@@ -162,6 +162,8 @@ impl fmt::Display for Value {
         match self {
             Value::Bool(true) => f.write_str("yes"),
             Value::Bool(false) => f.write_str("no"),
+            // What has no limit: of open files, of processes.
+            Value::Count(u64::MAX) => f.write_str("unlimited"),
             Value::Count(v) => write!(f, "{v}"),
             Value::BitRate(v) => write!(f, "{v}"),
             Value::Bytes(v) => write!(f, "{v}"),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{many, plural, some};
+use super::{clause, many, plural};
 use crate::check::Catalogue;
 use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey};
 use crate::fact::{Facts, GapKind, Id, Subject};
@@ -51,7 +51,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// More instances than this are counted.
-const MANY: usize = 4;
+const NAMED: usize = 2;
 /// The longest list of what is missing that a line shows.
 const SHOWN: usize = 3;
 
@@ -64,17 +64,19 @@ impl AreaLine {
             .seen
             .iter()
             .filter(|(subject, _)| is_counted(*subject));
-        let seen = seen.map(|(subject, n)| plural(*n as u64, subject.name()).replace('_', " "));
+        let seen = seen.map(|(subject, n)| plural(*n as u64, subject.noun()));
         let checks = plural(survey.decided as u64, "check");
         let checks = Some(checks).filter(|_| survey.decided > 0);
         let seen = seen.chain(checks);
         let missing = survey.lacks.iter();
+        let mut missing: Vec<String> = missing.map(|lack| gap_sentence(facts, lack, of)).collect();
+        missing.dedup();
         AreaLine {
             area: catalogue.areas[survey.area].name.to_string(),
             state: survey.state.word(),
             required: survey.required,
             seen: seen.collect::<Vec<_>>().join(", "),
-            missing: missing.map(|lack| gap_sentence(facts, lack, of)).collect(),
+            missing,
             withheld: survey.withheld,
             remedy: match survey.withheld {
                 0 => survey.lacks.iter().find_map(|lack| lack.remedy),
@@ -174,27 +176,29 @@ impl AreaLine {
     }
 }
 
+/// A gap in words: what is missing of which instances, and why.
 fn gap_sentence(facts: &Facts, lack: &AreaGap, of: Id) -> String {
-    let names: Vec<String> = lack
-        .of
-        .iter()
-        .filter(|id| **id != of)
-        .map(|id| facts.name(*id).to_owned())
-        .collect();
-    let whose = match names.as_slice() {
-        [] => String::new(),
-        names => format!(" of {}", some(names)),
+    let others = lack.of.iter().filter(|id| **id != of);
+    let names: Vec<&str> = others.map(|id| facts.name(*id)).collect();
+    let what = match lack.what.split_once('.') {
+        // A fact goes by its name, without its subject.
+        Some((_, fact)) if !lack.what.contains(' ') => fact.replace('_', " "),
+        _ => lack.what.clone(),
     };
-    match (lack.what.is_empty(), lack.kind) {
-        (true, _) if names.is_empty() => lack.why.clone(),
+    let said = match names.len() {
+        0 => what,
         // Names of many tell less than their number.
-        (true, _) if names.len() > MANY => {
-            let kind = facts.subject(lack.of[0]).name();
-            format!("{}: {}", plural(names.len() as u64, kind), lack.why)
-        }
-        (true, _) => format!("{}: {}", some(&names), lack.why),
-        (false, GapKind::Damage) => format!("{}{whose}: failed ({})", lack.what, lack.why),
-        (false, _) => format!("{}{whose}: {}", lack.what, lack.why),
+        n if n > NAMED => plural(n as u64, facts.subject(lack.of[0]).noun()),
+        _ if what.is_empty() => names.join(", "),
+        _ => format!("{what} of {}", names.join(", ")),
+    };
+    let why = match lack.kind {
+        GapKind::Damage if !lack.what.is_empty() => format!("failed ({})", lack.why),
+        _ => lack.why.clone(),
+    };
+    match said.is_empty() {
+        true => why,
+        false => format!("{said}: {why}"),
     }
 }
 
@@ -225,8 +229,8 @@ pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
     Some(format!("{}{}", said.join("; "), why.unwrap_or_default()))
 }
 
-/// The areas that were examined and those that were not if no fault was found.
-pub(super) fn no_fault(areas: &[AreaLine]) -> String {
+/// The areas that were examined and those that were not if no fault was found, and what else is to be said, in one headline.
+pub(super) fn no_fault(areas: &[AreaLine], tail: &str) -> String {
     let seen = names(areas, |area| area.rank == AreaState::Examined);
     let not = areas.iter().filter(|area| {
         !area.whole
@@ -243,13 +247,20 @@ pub(super) fn no_fault(areas: &[AreaLine]) -> String {
             _ => area.area.clone(),
         })
         .collect();
-    let seen = match seen.is_empty() {
-        true => "no fault found".to_owned(),
-        false => format!("no fault found in {}", seen.join(", ")),
+    let not = match not.is_empty() {
+        true => tail.to_owned(),
+        false => format!("; not examined: {}{tail}", not.join(", ")),
     };
-    match not.is_empty() {
-        true => seen,
-        false => format!("{seen}; not examined: {}", not.join(", ")),
+    let named = match seen.is_empty() {
+        true => format!("no fault found{not}"),
+        false => format!("no fault found in {}{not}", seen.join(", ")),
+    };
+    match named.chars().count() <= clause::HEADLINE {
+        true => named,
+        false => {
+            let areas = plural(seen.len() as u64, "area");
+            clause::headline(&format!("no fault found in {areas}{not}"), &[], "")
+        }
     }
 }
 

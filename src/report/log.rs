@@ -156,7 +156,7 @@ pub fn write(
     width: usize,
 ) -> io::Result<()> {
     text::headline(out, &log.report)?;
-    if detail == text::Detail::Quiet {
+    if detail.quiet {
         return Ok(());
     }
     let several = log.answers.len() > 1;
@@ -694,6 +694,7 @@ fn show<T: Typed>(facts: &Facts, id: Id, key: Key<T>, evidence: &mut Vec<Evidenc
             fact: key.path(),
             value: value.to_string(),
             origin: origin.to_string(),
+            decides: true,
         });
     }
 }

@@ -622,7 +622,6 @@ fn headline(
     };
     let more = match lead.further.len() {
         0 => String::new(),
-        1 => " (and one more like it)".to_owned(),
         n => format!(" (and {n} more like it)"),
     };
     let others = causes.get(1..).unwrap_or_default();
@@ -645,7 +644,7 @@ fn headline(
         false => format!(", on {} too", list(&named)),
     };
     let others = super::other_causes(causes.len(), &on);
-    format!("{}{more}{others}", lead.sentence)
+    super::clause::headline(&lead.sentence, &[], &format!("{more}{others}"))
 }
 
 #[cfg(test)]

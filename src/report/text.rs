@@ -1,39 +1,59 @@
 //! The report as text: the answer first, then each cause with its evidence and remedy, then what stays open.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
-use super::many;
-use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
+use super::clause::cut;
+use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some};
 use crate::exit::Exit;
-use crate::fact::Why;
 
-/// The level of detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Detail {
+/// What a report for people shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
     /// The headline alone.
-    Quiet,
-    /// Causes with evidence and remedies; notes and open questions in short.
-    Normal,
-    /// Everything: passes and each open question too.
-    Verbose,
+    pub quiet: bool,
+    /// Why each cause matters, all its evidence, and what passed.
+    pub verbose: bool,
+    /// All causes and notes in full.
+    pub all: bool,
+    /// What could not be judged, by what would supply it.
+    pub open: bool,
+    /// The terminal's lines: a longer report ends in its headline.
+    pub height: Option<usize>,
 }
 
 /// So many areas of which nothing could be read have a line each; more share one.
 const UNRECORDED: usize = 3;
+/// So many causes are shown in full, and then so many in a line each.
+const IN_FULL: usize = 3;
+const IN_A_LINE: usize = 24;
+/// So many notes, further subjects and consequences of a cause.
+const NOTES: usize = 3;
+const FURTHER: usize = 3;
+/// So many facts that decide.
+const EVIDENCE: usize = 3;
+/// So many commands of one step.
+const COMMANDS: usize = 8;
 
 /// Writes the report for people, in lines of at most `width` columns where text can be broken.
 pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize) -> io::Result<()> {
-    headline(out, report)?;
-    if detail == Detail::Quiet {
-        return Ok(());
+    if detail.quiet {
+        return headline(out, report);
     }
-    body(out, report, detail, width, None)
+    let mut page = Vec::new();
+    headline(&mut page, report)?;
+    body(&mut page, report, detail, width, None)?;
+    out.write_all(&page)?;
+    // What stays on the screen is the end.
+    let lines = page.iter().filter(|byte| **byte == b'\n').count();
+    match detail.height.is_some_and(|height| lines > height) {
+        true => headline(out, report),
+        false => Ok(()),
+    }
 }
 
 /// Writes the status and the answer.
@@ -41,7 +61,7 @@ pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     writeln!(out, "{} {}", label(report), report.headline.bold())
 }
 
-/// Writes which areas were examined.
+/// Writes a line of lesser weight.
 pub fn aside(out: &mut dyn Write, line: &str) -> io::Result<()> {
     writeln!(out, "{}", line.dimmed())
 }
@@ -59,10 +79,10 @@ pub fn paragraph(
 
 /// Writes a fact with its origin.
 pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
-    Page::with_width(0).evidence(out, line)
+    Page::with_width(usize::MAX).evidence(out, line)
 }
 
-/// Writes the lines below the answer. If `told` is given, a line of evidence is written once on the page, and not if it is among these.
+/// Writes the lines below the answer. The origins in `told` stand above already, and are not written again.
 pub fn body(
     out: &mut dyn Write,
     report: &Report,
@@ -71,7 +91,8 @@ pub fn body(
     told: Option<Vec<String>>,
 ) -> io::Result<()> {
     let page = Page {
-        told: told.map(|told| RefCell::new(told.into_iter().collect())),
+        detail,
+        told: RefCell::new(told.into_iter().flatten().collect()),
         ..Page::with_width(width)
     };
     match report.nodes.as_slice() {
@@ -83,31 +104,19 @@ pub fn body(
         let text = "Unauthenticated: the nodes had no key (RDMA_DOCTOR_KEY, --key-file), and each is believed by its address.";
         page.wrap(out, "", 0, text)?;
     }
-    for cause in &report.causes {
+    let everything = detail.all || detail.verbose;
+    let full = if everything { usize::MAX } else { IN_FULL };
+    for cause in report.causes.iter().take(full) {
         page.finding(out, cause)?;
     }
-    for note in &report.notes {
-        if detail == Detail::Verbose {
-            page.finding(out, note)?;
-        }
-    }
-    if detail != Detail::Verbose && !report.notes.is_empty() {
-        writeln!(out)?;
-        for note in &report.notes {
-            let more = match (note.nodes.is_empty(), note.subjects.get(1..)) {
-                (true, Some(others)) if !others.is_empty() => format!(" (and {})", some(others)),
-                (false, _) if !note.further.is_empty() => {
-                    format!(" (and {} more like it)", note.further.len())
-                }
-                _ => String::new(),
-            };
-            page.wrap(
-                out,
-                &format!("{:<9}", "note"),
-                9,
-                &format!("{}{more} [{}]", note.sentence, note.check),
-            )?;
-        }
+    page.in_a_line(out, report.causes.iter().skip(full), IN_A_LINE, "cause")?;
+    match detail.verbose {
+        true => report
+            .notes
+            .iter()
+            .try_for_each(|note| page.finding(out, note))?,
+        false if detail.all => page.in_a_line(out, report.notes.iter(), usize::MAX, "note")?,
+        false => page.in_a_line(out, report.notes.iter(), NOTES, "note")?,
     }
     for one in &report.waived {
         let more = match one.subjects.get(1..) {
@@ -125,8 +134,8 @@ pub fn body(
     for failure in &report.probe_failures {
         page.wrap(out, &format!("{}  ", "unknown".magenta()), 9, failure)?;
     }
-    page.open(out, report, detail)?;
-    if detail == Detail::Verbose {
+    page.open(out, report)?;
+    if detail.verbose {
         writeln!(out)?;
         for pass in &report.passes {
             writeln!(out, "passes   {}  {}", pass.check, pass.subject)?;
@@ -158,15 +167,20 @@ fn severity(word: &str) -> Painted {
 
 struct Page {
     width: usize,
-    /// Lines of evidence that were written, where each is written once.
-    told: Option<RefCell<BTreeSet<String>>>,
+    detail: Detail,
+    /// Origins of evidence that were written: each is written once.
+    told: RefCell<BTreeSet<String>>,
 }
 
 impl Page {
     fn with_width(width: usize) -> Self {
         Page {
-            width: width.clamp(60, 120),
-            told: None,
+            width: match width {
+                usize::MAX => width,
+                width => width.clamp(60, 120),
+            },
+            detail: Detail::default(),
+            told: RefCell::default(),
         }
     }
 
@@ -176,14 +190,9 @@ impl Page {
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
         parts.extend(node.launch.clone());
-        writeln!(out, "{}", parts.join(" · ").dimmed())?;
+        aside(out, &cut(&parts.join(" · "), self.width))?;
         if let Some(altered) = &node.altered {
-            self.wrap(
-                out,
-                "",
-                0,
-                &format!("This recording was altered by hand: {altered}"),
-            )?;
+            self.line(out, "", 0, &format!("Altered by hand: {altered}"))?;
         }
         if node.truncated {
             writeln!(
@@ -205,7 +214,7 @@ impl Page {
         let devices = sum(|n| n.devices).map(|n| plural(n, "RDMA device"));
         let gpus = sum(|n| n.gpus).filter(|n| *n > 0).map(|n| plural(n, "GPU"));
         parts.extend(devices.into_iter().chain(gpus));
-        writeln!(out, "{}", parts.join(" · ").dimmed())?;
+        aside(out, &cut(&parts.join(" · "), self.width))?;
         let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
         if let Some(text) = nodes.iter().find_map(|n| n.altered.as_deref()) {
             let whose = match altered {
@@ -217,7 +226,7 @@ impl Page {
                 true => format!("{whose}: {text}"),
                 false => format!("{whose}; the first: {text}"),
             };
-            self.wrap(out, "", 0, &text)?;
+            self.line(out, "", 0, &text)?;
         }
         Ok(())
     }
@@ -227,14 +236,28 @@ impl Page {
         let Some(width) = report.areas.iter().map(|area| area.area.len()).max() else {
             return Ok(());
         };
-        writeln!(out)?;
         let mut absent: Vec<&str> = Vec::new();
-        let mut remedies: Vec<&str> = Vec::new();
         let unrecorded = report.areas.iter().filter(|area| area.unrecorded);
         let unrecorded: Vec<&str> = unrecorded.map(|area| area.area.as_str()).collect();
         let is_folded = unrecorded.len() > UNRECORDED;
+        let mut examined: Vec<String> = Vec::new();
         for area in &report.areas {
             if is_folded && area.unrecorded {
+                continue;
+            }
+            if area.state == "examined" && area.is_whole() && !self.everything() {
+                let seen = area.sentence();
+                // The number of checks is for those who look closer.
+                let seen = match seen.rsplit_once(' ') {
+                    Some((seen, "check" | "checks")) => {
+                        seen.rsplit_once(", ").map_or("", |(seen, _)| seen)
+                    }
+                    _ => &seen,
+                };
+                examined.push(match seen.is_empty() {
+                    true => area.area.clone(),
+                    false => format!("{} ({seen})", area.area),
+                });
                 continue;
             }
             let label = match area.state {
@@ -253,25 +276,20 @@ impl Page {
                 _ => "",
             };
             let text = format!("{}{optional}", area.sentence());
-            self.wrap(out, &label, 13 + width, &text)?;
-            match area.remedy.as_deref() {
-                Some(remedy) if !remedies.contains(&remedy) => remedies.push(remedy),
-                _ => {}
-            }
+            self.line(out, &label, 13 + width, &text)?;
+        }
+        if !examined.is_empty() {
+            let label = format!("{:<11}", "examined").green().to_string();
+            self.wrap(out, &label, 11, &examined.join(", "))?;
         }
         if is_folded {
             let label = format!("{:<11}", "not seen").magenta().to_string();
-            let text = format!("{}: nothing of them could be read", unrecorded.join(", "));
+            let text = format!("{}: nothing could be read", unrecorded.join(", "));
             self.wrap(out, &label, 11, &text)?;
         }
         if !absent.is_empty() {
             let label = format!("{:<11}", "none here");
             self.wrap(out, &label, 11, &absent.join(", "))?;
-        }
-        // A remedy for several gaps is printed once.
-        if !remedies.is_empty() {
-            let text = format!("To see what was not examined: {}", remedies.join("; "));
-            self.wrap(out, "", 11, &text)?;
         }
         match fitting(&report.areas) {
             // Damage cannot be accepted.
@@ -290,152 +308,175 @@ impl Page {
         writeln!(out)?;
         let head = format!("{} [{}]", finding.sentence, finding.check);
         self.wrap(out, &severity(finding.severity).to_string(), 9, &head)?;
-        const SHOWN: usize = 7;
-        for sentence in finding.further.iter().take(SHOWN) {
-            self.wrap(out, "         ", 9, sentence)?;
-        }
-        if finding.further.len() > SHOWN {
-            writeln!(
-                out,
-                "         … and {} more (--format json lists them)",
-                finding.further.len() - SHOWN
-            )?;
-        }
-        for line in &finding.evidence {
-            let told = self.told.as_ref();
-            match told.is_some_and(|told| !told.borrow_mut().insert(line.origin.clone())) {
-                true => writeln!(out, "         {} = {}", line.fact, line.value)?,
-                false => self.evidence(out, line)?,
+        self.some(out, "", finding.further.iter().cloned())?;
+        let decides = |line: &&EvidenceLine| self.detail.verbose || line.decides;
+        let mut lines: Vec<&EvidenceLine> = finding.evidence.iter().filter(decides).collect();
+        if !self.detail.verbose {
+            // A number or a name says more than a yes.
+            let says = |line: &EvidenceLine| !matches!(line.value.as_str(), "yes" | "no");
+            match lines.iter().any(|line| says(line)) {
+                true => lines.retain(|line| says(line)),
+                false => lines.truncate(1),
             }
+            lines.truncate(EVIDENCE);
         }
-        self.wrap(out, "  why    ", 9, &finding.why)?;
+        for line in lines {
+            self.evidence(out, line)?;
+        }
+        if self.detail.verbose {
+            self.wrap(out, "  why    ", 9, &finding.why)?;
+        }
+        let mut commands = 0;
         for (i, step) in finding.fix.lines().enumerate() {
             let label = if i == 0 { "  fix    " } else { "         " };
-            match step.strip_prefix("   ") {
-                // A command is pasted: it is neither broken nor quoted.
-                Some(command) => writeln!(out, "            {}", unquoted(command))?,
-                None => self.wrap(out, label, 12, step)?,
+            let Some(command) = step.strip_prefix("   ") else {
+                commands = 0;
+                self.wrap(out, label, 12, step)?;
+                continue;
+            };
+            commands += 1;
+            // A command is pasted: it is neither broken nor quoted.
+            match self.everything() || commands <= COMMANDS {
+                true => writeln!(out, "            {}", unquoted(command))?,
+                false if commands == COMMANDS + 1 => writeln!(out, "            … (--all)")?,
+                false => {}
             }
         }
-        for (i, c) in finding.consequences.iter().enumerate() {
-            let label = if i == 0 { "  hence  " } else { "         " };
-            if i == 8 && finding.consequences.len() > 9 {
-                writeln!(out, "{label}… and {} more", finding.consequences.len() - 8)?;
-                break;
+        let hence = finding.consequences.iter();
+        self.some(
+            out,
+            "hence",
+            hence.map(|c| format!("{} [{}]", c.sentence, c.check)),
+        )
+    }
+
+    fn everything(&self) -> bool {
+        self.detail.all || self.detail.verbose
+    }
+
+    /// The first few sentences in a line each, and how many more there are.
+    fn some(
+        &self,
+        out: &mut dyn Write,
+        label: &str,
+        all: impl ExactSizeIterator<Item = String>,
+    ) -> io::Result<()> {
+        let count = all.len();
+        for (i, text) in all.enumerate() {
+            let label = format!("  {:<7}", if i == 0 { label } else { "" });
+            match self.everything() {
+                true => self.wrap(out, &label, 11, &text)?,
+                false if i < FURTHER || count == FURTHER + 1 => self.line(out, &label, 9, &text)?,
+                false => return writeln!(out, "         … and {} more (--all)", count - FURTHER),
             }
-            self.wrap(out, label, 11, &format!("{} [{}]", c.sentence, c.check))?;
+        }
+        Ok(())
+    }
+
+    /// Findings in a line each, at most so many, and how many more there are.
+    fn in_a_line<'f>(
+        &self,
+        out: &mut dyn Write,
+        all: impl ExactSizeIterator<Item = &'f Finding>,
+        most: usize,
+        what: &str,
+    ) -> io::Result<()> {
+        let count = all.len();
+        for (i, one) in all.enumerate() {
+            if i == 0 {
+                writeln!(out)?;
+            }
+            if i >= most && count > most + 1 {
+                let more = plural((count - most) as u64, &format!("more {what}"));
+                return writeln!(out, "         … and {more} (--all)");
+            }
+            let others = match one.subjects.len().max(one.further.len() + 1) - 1 {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            let end = format!("{others} [{}]", one.check);
+            let room = self.width.saturating_sub(9 + end.chars().count());
+            let said = cut(&one.sentence, room.max(24));
+            self.wrap(
+                out,
+                &severity(one.severity).to_string(),
+                9,
+                &format!("{said}{end}"),
+            )?;
         }
         Ok(())
     }
 
     fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
         let fact = format!("{} = {}", line.fact, line.value);
-        if line.origin.is_empty() || line.origin == "stated" || line.origin == line.value {
-            return writeln!(out, "         {fact}");
+        let is_told = || !self.told.borrow_mut().insert(line.origin.clone());
+        let origin = match line.origin.as_str() {
+            "" | "stated" => "",
+            origin if origin == line.value || is_told() => "",
+            origin => origin,
+        };
+        let text = format!("{fact:<38} {origin}");
+        match self.detail.verbose {
+            true => writeln!(out, "         {}", text.trim_end()),
+            false => self.line(out, "         ", 9, text.trim_end()),
         }
-        writeln!(out, "         {fact:<38} {}", line.origin.dimmed())
     }
 
-    fn open(&self, out: &mut dyn Write, report: &Report, detail: Detail) -> io::Result<()> {
-        let noted: Vec<&OpenQuestion> = report.open.iter().collect();
-        if detail == Detail::Verbose {
-            writeln!(out)?;
-            return self.noted(out, &noted);
+    /// How many checks could not run, and what would let them; with --open each of them.
+    fn open(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
+        let mut supplied: BTreeMap<(bool, String), Vec<&OpenQuestion>> = BTreeMap::new();
+        for question in &report.open {
+            let key = match (&question.remedy, question.missing.first()) {
+                (Some(remedy), _) => (false, remedy.clone()),
+                (None, Some(missing)) => (true, missing.value.clone()),
+                (None, None) => (true, "unknown".into()),
+            };
+            supplied.entry(key).or_default().push(question);
         }
-        if noted.is_empty() {
+        if supplied.is_empty() {
             return Ok(());
         }
-        let root = noted
-            .iter()
-            .filter(|q| q.remedy.as_deref() == Some("run as root"))
-            .count();
-        let sample = noted
-            .iter()
-            .filter(|q| q.remedy.as_deref().is_some_and(|r| r.contains("--sample")))
-            .count();
-        let mut how = Vec::new();
-        if root > 0 {
-            how.push(format!("root would settle {root}"));
-        }
-        if sample > 0 {
-            how.push(format!("--sample SECONDS would settle {sample}"));
-        }
-        let mut settings: Vec<(&str, usize)> = Vec::new();
-        for remedy in noted.iter().filter_map(|q| q.remedy.as_deref()) {
-            if !remedy.contains("NCCL_DEBUG") {
-                continue;
-            }
-            match settings.iter_mut().find(|(known, _)| *known == remedy) {
-                Some((_, count)) => *count += 1,
-                None => settings.push((remedy, 1)),
-            }
-        }
-        for (setting, count) in settings {
-            how.push(format!("to {setting} would settle {count}"));
-        }
-        how.push("-v lists them".into());
+        let checks = plural(report.open.len() as u64, "check");
+        let label = format!("{}", "open     ".magenta());
         writeln!(out)?;
-        writeln!(
-            out,
-            "{}{} could not run: {}",
-            "open     ".magenta(),
-            plural(noted.len() as u64, "check"),
-            how.join(", ")
-        )
-    }
-
-    /// Each open question. A reason shared by many is printed once.
-    fn noted(&self, out: &mut dyn Write, noted: &[&OpenQuestion]) -> io::Result<()> {
-        const MANY: usize = 3;
-        let unknown = format!("{}", "unknown  ".magenta());
-        let reason = |q: &OpenQuestion| match q.missing.as_slice() {
-            [first, more @ ..] => {
-                // What follows from the first is not established either.
-                let same = |m: &EvidenceLine| {
-                    m.value == first.value || m.value == Why::NotEstablished.to_string()
-                };
-                more.iter().all(same).then(|| first.value.clone())
-            }
-            [] => None,
-        };
-        let mut count: BTreeMap<String, usize> = BTreeMap::new();
-        for reason in noted.iter().filter_map(|q| reason(q)) {
-            *count.entry(reason).or_default() += 1;
+        if !self.detail.open && !self.detail.verbose {
+            let named = supplied.iter().filter(|((unnamed, _), _)| !unnamed);
+            let how = named.map(|((_, remedy), of)| format!("; {remedy}: {}", of.len()));
+            let how: String = how.collect();
+            return self.wrap(
+                out,
+                &label,
+                9,
+                &format!("{checks} could not run (--open){how}"),
+            );
         }
-        for q in noted {
-            let of = reason(q).and_then(|reason| count.get_key_value(&reason));
-            let text = match of {
-                // Said where the first of them stands.
-                Some((_, 0)) => continue,
-                Some((why, many)) if *many >= MANY => {
-                    let why = why.clone();
-                    let same = noted.iter().filter(|q| reason(q).as_ref() == Some(&why));
-                    let mut ids: Vec<&str> = same.map(|q| q.check.as_str()).collect();
-                    ids.dedup();
-                    let text = format!("{why} — keeps open {}: {}", ids.len(), ids.join(", "));
-                    count.insert(why, 0);
-                    text
-                }
-                _ => {
-                    let missing = q.missing.iter();
-                    let missing = missing.map(|m| format!("{} ({})", m.fact, m.value));
-                    format!(
-                        "{} [{}] on {}: {}",
-                        q.title,
-                        q.check,
-                        some(&q.subjects),
-                        missing.collect::<Vec<_>>().join(", ")
-                    )
-                }
+        self.wrap(out, &label, 9, &format!("{checks} could not run"))?;
+        for ((unnamed, by), of) in supplied {
+            let by = if unnamed {
+                format!("because: {by}")
+            } else {
+                by
             };
-            self.wrap(out, &unknown, 9, &text)?;
+            self.wrap(out, "", 2, &format!("{by} ({})", of.len()))?;
+            for question in of {
+                let text = format!("{} [{}]", question.title, question.check);
+                if !self.detail.verbose {
+                    self.line(out, "         ", 9, &text)?;
+                    continue;
+                }
+                let missing = question.missing.iter();
+                let missing: Vec<String> = missing
+                    .map(|m| format!("{} ({})", m.fact, m.value))
+                    .collect();
+                let (on, missing) = (some(&question.subjects), missing.join(", "));
+                self.wrap(out, "         ", 11, &format!("{text} on {on}: {missing}"))?;
+            }
         }
         Ok(())
     }
 
     fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
         let c = &report.counts;
-        writeln!(out)?;
         // Findings as they are listed above: what several subjects share counts once, and what follows from another is beneath it.
         let of = |severity: &str| {
             let listed = report.causes.iter().filter(|c| c.severity == severity);
@@ -445,20 +486,36 @@ impl Page {
             0 => String::new(),
             n => format!("{n} waived, "),
         };
+        if report.open.is_empty() {
+            writeln!(out)?;
+        }
+        if let Some(first) = report.causes.first().or(report.notes.first()) {
+            writeln!(out, "explain  rdma-doctor explain {}", first.check)?;
+        }
         let line = format!(
-            "{}, {}, {} · {} of {}: {} pass, {} fail, {waived}{} unknown, {} do not apply · {:.2} s",
+            "{}, {}, {} · {} · verdicts: {} passed, {} failed, {waived}{} open · {:.2} s",
             plural(of("error"), "error"),
             plural(of("warning"), "warning"),
             plural(report.notes.len() as u64, "note"),
-            plural(c.verdicts as u64, "verdict"),
             plural(c.checks as u64, "check"),
             c.passes,
             c.errors + c.warnings + c.notes,
             c.unknown,
-            c.does_not_apply,
             report.seconds
         );
-        writeln!(out, "{}", line.dimmed())
+        aside(out, &line)
+    }
+
+    /// Writes `label` and then as much of `text` as one line holds.
+    fn line(&self, out: &mut dyn Write, label: &str, indent: usize, text: &str) -> io::Result<()> {
+        match self.everything() {
+            true => self.wrap(out, label, indent, text),
+            false => writeln!(
+                out,
+                "{label}{}",
+                cut(text, self.width.saturating_sub(indent))
+            ),
+        }
     }
 
     /// Writes `label` and then `text`, broken at spaces, further lines indented.
@@ -486,14 +543,16 @@ impl Page {
     }
 }
 
-/// A line of a remedy that is one command, without its backticks.
-fn unquoted(line: &str) -> &str {
-    let command = line
-        .strip_prefix('`')
-        .and_then(|rest| rest.strip_suffix('`'));
-    command
-        .filter(|command| !command.contains('`'))
-        .unwrap_or(line)
+/// A line of a remedy that is one command, without its backticks; what follows the command becomes a comment.
+pub fn unquoted(line: &str) -> String {
+    let quoted = line.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+    match quoted.filter(|(_, after)| !after.contains('`')) {
+        Some((command, "")) => command.to_owned(),
+        Some((command, after)) => {
+            format!("{command}   # {}", after.trim_start_matches([',', ' ']))
+        }
+        None => line.to_owned(),
+    }
 }
 
 /// Columns that a text takes: escape sequences of colours take none.

@@ -70,6 +70,7 @@ mod packaging;
 mod packet_path;
 mod pairs;
 mod recorded_nodes;
+mod report_length;
 mod strangers;
 mod thresholds;
 mod together;

@@ -108,7 +108,7 @@ fn wrap(page: &mut String, folder: &str, names: &[&str]) {
 /// A report's page.
 pub(crate) fn page(report: &Report, said: &CheckVerdicts) -> String {
     let mut page = Vec::new();
-    text::write(&mut page, report, text::Detail::Normal, WIDTH).unwrap();
+    text::write(&mut page, report, text::Detail::default(), WIDTH).unwrap();
     let page = String::from_utf8(page).unwrap();
     // The last line counts all verdicts, and with them the catalogue.
     let counts = page.trim_end().rfind('\n').unwrap_or(page.len());

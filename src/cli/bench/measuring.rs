@@ -58,7 +58,7 @@ pub struct MeasureArgs {
     #[arg(long)]
     pub force: bool,
     /// Write a recording of the node and of what was measured, for rdma-doctor check
-    #[arg(short = 'o', long = "record", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Leave names, addresses and serial numbers in the recording as they are
     #[arg(long, requires = "record")]
@@ -286,7 +286,7 @@ pub fn show(
             let speaks = |report: &&Report| !report.causes.is_empty() || !report.waived.is_empty();
             if let Some(report) = report.filter(speaks) {
                 writeln!(out)?;
-                let (detail, width) = (report::text::Detail::Normal, output::width());
+                let (detail, width) = (report::text::Detail::default(), output::width());
                 report::text::write(out, report, detail, width)?;
             }
             Ok(())

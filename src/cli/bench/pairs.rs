@@ -56,7 +56,7 @@ pub struct PairsArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.3")]
     pub flow: Duration,
     /// Write a recording of the node and of what was measured, for rdma-doctor check (rank 0)
-    #[arg(short = 'o', long = "record", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Leave names, addresses and serial numbers in the recording as they are
     #[arg(long, requires = "record")]

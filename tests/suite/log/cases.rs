@@ -199,7 +199,7 @@ fn differences(log: &LogReport, expected: &Expected) -> String {
 /// The page for people, without its width.
 fn page(log: &LogReport) -> String {
     let mut page = Vec::new();
-    rdma_doctor::report::log::write(&mut page, log, Detail::Normal, 4000).unwrap();
+    rdma_doctor::report::log::write(&mut page, log, Detail::default(), 4000).unwrap();
     String::from_utf8(page).unwrap()
 }
 

@@ -1,0 +1,88 @@
+//! The remedies of a report as a shell script for a person to go through: nothing in it runs before its mark is removed.
+
+use std::io::{self, Write};
+
+use super::text::unquoted;
+use super::{Finding, Report, some};
+
+/// Writes the script: steps as comments, each command behind `#:`.
+///
+/// # Errors
+///
+/// The output fails.
+pub fn write(out: &mut dyn Write, reports: &[&Report]) -> io::Result<()> {
+    writeln!(out, "#!/bin/sh")?;
+    writeln!(
+        out,
+        "# Remedies of rdma-doctor {}.",
+        env!("CARGO_PKG_VERSION")
+    )?;
+    writeln!(
+        out,
+        "# Nothing here runs: read each step, and remove `#: ` before a command to run it."
+    )?;
+    writeln!(
+        out,
+        "# (user) whoever runs the job, (operator) root on the node, (site) who decides."
+    )?;
+    for report in reports {
+        comment(out, "\n# ", &report.headline)?;
+        let own = match report.nodes.as_slice() {
+            [one] => one.name.as_str(),
+            _ => "",
+        };
+        for (number, cause) in report.causes.iter().enumerate() {
+            let number = format!("\n# {}. {}: ", number + 1, cause.severity);
+            comment(
+                out,
+                &number,
+                &format!("{} [{}]", cause.sentence, cause.check),
+            )?;
+            comment(out, "# on: ", &on(cause, own))?;
+            for step in cause.fix.lines() {
+                match step.strip_prefix("   ") {
+                    Some(command) => comment(out, "#: ", &unquoted(command))?,
+                    None => comment(out, "# ", step)?,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The nodes of a cause.
+fn on(cause: &Finding, own: &str) -> String {
+    match cause.nodes.as_slice() {
+        [] if own.is_empty() => "the nodes of the sentence above".into(),
+        [] => own.to_owned(),
+        nodes => some(nodes),
+    }
+}
+
+/// A line that a shell takes for a comment, whatever a fact has put into it.
+fn comment(out: &mut dyn Write, mark: &str, text: &str) -> io::Result<()> {
+    writeln!(out, "{mark}{}", text.replace(['\n', '\r'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+    use crate::report::testing::report;
+
+    #[test]
+    fn every_line_is_a_comment() {
+        let mut errors = report(Exit::Errors, &["link/rate-degraded"]);
+        errors.causes[0].sentence = "it is\nrm -rf / \rdown".into();
+        errors.causes[0].fix =
+            "1. (operator) Look:\n   `lspci -s 1`\n   `a`, or\n\nrm -rf /".into();
+        let mut script = Vec::new();
+        write(&mut script, &[&errors]).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        assert!(script.contains("\n#: lspci -s 1\n"), "{script}");
+        let bare = script
+            .lines()
+            .find(|line| !line.is_empty() && !line.starts_with('#'));
+        assert_eq!(bare, None);
+    }
+}
