@@ -348,7 +348,7 @@ fn recorded(facts: &Facts, node: Id, several: bool) -> Option<(Measured, Source)
     let size = crate::fact::Bytes(largest.size);
     let steady = match largest.quiet {
         true => "",
-        false => ", whose runs lie too far apart to be sure",
+        false => ", whose runs differ too much to be sure",
     };
     let what = format!(
         "the recorded all-reduce of {size} over {} ranks{steady}",
@@ -454,7 +454,7 @@ mod tests {
         measured(&mut facts, node, "noisy", 2 << 30, 170.0, [2, 16]);
         let (found, source) = recorded(&facts, node, true).unwrap();
         assert_eq!(found.busbw, 170.0);
-        assert!(format!("{source:?}").contains("too far apart"));
+        assert!(format!("{source:?}").contains("differ too much"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ words! {
         Refused = "refused",
         /// It got it, and a transfer failed.
         Fails = "fails",
-        /// Transfers ended well, and values came wrong.
+        /// Transfers ended well, and values arrived wrong.
         Wrong = "wrong",
     }
 }

@@ -125,7 +125,7 @@ mod tests {
             nodes: vec![member("n1"), member("n2")],
             silent: vec![Silent {
                 host: "n3".into(),
-                why: "it did not come".into(),
+                why: "it did not connect".into(),
             }],
             flow_ms: 100,
             again: Vec::new(),
@@ -140,7 +140,7 @@ mod tests {
         run(&Ask::new(&recording.of(NAME)), &mut facts, node);
         let name = "silent";
         let what = known(&facts, Subject::Suspect, name, suspect::WHAT).unwrap();
-        assert_eq!(&*what, "n3 is silent: it did not come");
+        assert_eq!(&*what, "n3 did not respond: it did not connect");
         assert_eq!(facts.below(node, Subject::Suspect).count(), 1);
         let own = known(&facts, Subject::Suspect, name, suspect::OWN).unwrap();
         assert!(own.is_empty());

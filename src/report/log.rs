@@ -126,7 +126,7 @@ fn not_read(facts: &Facts) -> Vec<String> {
     let left_out = runs.filter_map(|id| facts.known(id, run::LEFT_OUT)).max();
     let left_out = left_out.filter(|count| *count > 0).map(|count| {
         let lines = plural(count, "further line");
-        format!("{lines} of warnings and failures are counted, and not told apart")
+        format!("{lines} of warnings and failures are counted together")
     });
     let said = kinds.into_iter().filter_map(|(key, one, many)| {
         let names = facts.known(Facts::CLUSTER, key)?;
@@ -333,7 +333,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             let collnet = collnet.map(|n| plural(n, "channel"));
             let how = match (proof, channels, collnet) {
                 (Some(TransportProof::Channels), Some(counted), collnet) => {
-                    let collnet = collnet.map(|n| format!(". {n} over CollNet beside them"));
+                    let collnet = collnet.map(|n| format!(". {n} over CollNet, too"));
                     let said = by_channels(facts, &hosts, carrier, counted);
                     format!("{said}{}", collnet.unwrap_or_default())
                 }

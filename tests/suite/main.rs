@@ -66,6 +66,7 @@ mod man;
 mod many;
 mod nccl_of_nodes;
 mod nvml;
+mod options;
 mod packaging;
 mod packet_path;
 mod pairs;

@@ -60,25 +60,11 @@ fn rdma_doctor_1() {
     man.render_description_section(&mut page).unwrap();
     man.render_options_section(&mut page).unwrap();
     let mut page = String::from_utf8(page).unwrap();
-    for sub in command
-        .get_subcommands()
-        .filter(|s| !s.is_hide_set() && s.get_name() != "help")
-    {
-        let mut part = Vec::new();
-        let man = Man::new(sub.clone());
-        man.render_synopsis_section(&mut part).unwrap();
-        man.render_description_section(&mut part).unwrap();
-        man.render_options_section(&mut part).unwrap();
-        let part = String::from_utf8(part).unwrap().replace(".SH ", ".SS ");
-        let part: String = part
-            .lines()
-            .filter(|l| !l.starts_with(".ie") && !l.starts_with(".el"))
-            .fold(String::new(), |mut all, line| {
-                all.push_str(line);
-                all.push('\n');
-                all
-            });
-        let _ = writeln!(page, ".SH {}\n{part}", sub.get_name().to_uppercase());
+    page.push_str(".SH COMMANDS\nEach has a page of its own.\n");
+    for sub in subcommands(&command) {
+        let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+        let name = roff(&format!("rdma-doctor-{}", sub.get_name()));
+        let _ = writeln!(page, ".TP\n.BR {name} (1)\n{}.", roff(&about));
     }
     page.push_str(".SH EXIT STATUS\nPrecedence: 2, 3, 1, 0. Compatible with Nagios plugins.\n");
     for exit in Exit::ALL {
@@ -256,106 +242,63 @@ fn rdma_doctor_recording_5() {
     compare("rdma-doctor-recording.5", &page);
 }
 
-#[test]
-fn rdma_doctor_topo_1() {
-    let mut command = cli::definition();
-    command.build();
-    let topo = command.find_subcommand("topo").unwrap().clone();
-    let man = Man::new(topo);
+/// What is written by hand behind the generated part of a page.
+const TAILS: [(&str, &str); 5] = [
+    ("advise", include_str!("man/rdma-doctor-advise.1.tail")),
+    ("bench", include_str!("man/rdma-doctor-bench.1.tail")),
+    (
+        "collect-script",
+        include_str!("man/rdma-doctor-collect-script.1.tail"),
+    ),
+    ("log", include_str!("man/rdma-doctor-log.1.tail")),
+    ("topo", include_str!("man/rdma-doctor-topo.1.tail")),
+];
+
+fn subcommands(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    let all = command.get_subcommands();
+    all.filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
+}
+
+/// Synopsis, description and options.
+fn sections(command: &clap::Command) -> String {
+    let man = Man::new(command.clone());
     let mut page = Vec::new();
     man.render_synopsis_section(&mut page).unwrap();
     man.render_description_section(&mut page).unwrap();
     man.render_options_section(&mut page).unwrap();
-    let page = title("rdma-doctor-topo", 1, "draws where GPUs and adapters are")
-        + &String::from_utf8(page).unwrap()
-        + include_str!("man/rdma-doctor-topo.1.tail");
-    compare("rdma-doctor-topo.1", &page);
+    String::from_utf8(page).unwrap()
 }
 
 #[test]
-fn rdma_doctor_log_1() {
+fn each_subcommand_has_a_page() {
     let mut command = cli::definition();
     command.build();
-    let log = command.find_subcommand("log").unwrap().clone();
-    let man = Man::new(log);
-    let mut page = Vec::new();
-    man.render_synopsis_section(&mut page).unwrap();
-    man.render_description_section(&mut page).unwrap();
-    man.render_options_section(&mut page).unwrap();
-    let page = title(
-        "rdma-doctor-log",
-        1,
-        "reads NCCL's log: was RDMA used, and what went wrong",
-    ) + &String::from_utf8(page).unwrap()
-        + include_str!("man/rdma-doctor-log.1.tail");
-    compare("rdma-doctor-log.1", &page);
-}
-
-#[test]
-fn rdma_doctor_collect_script_1() {
-    let mut command = cli::definition();
-    command.build();
-    let script = command.find_subcommand("collect-script").unwrap().clone();
-    let man = Man::new(script);
-    let mut page = Vec::new();
-    man.render_synopsis_section(&mut page).unwrap();
-    man.render_description_section(&mut page).unwrap();
-    let page = title(
-        "rdma-doctor-collect-script",
-        1,
-        "prints a shell script that collects what check reads",
-    ) + &String::from_utf8(page).unwrap()
-        + include_str!("man/rdma-doctor-collect-script.1.tail");
-    compare("rdma-doctor-collect-script.1", &page);
-}
-
-#[test]
-fn rdma_doctor_bench_1() {
-    let mut command = cli::definition();
-    command.build();
-    let bench = command.find_subcommand("bench").unwrap();
-    let mut page = Vec::new();
-    // The other collectives have the options of all-reduce.
-    for name in ["p2p", "all-reduce", "latency", "flags"] {
-        let man = Man::new(bench.find_subcommand(name).unwrap().clone());
-        let mut sections = Vec::new();
-        man.render_synopsis_section(&mut sections).unwrap();
-        man.render_description_section(&mut sections).unwrap();
-        man.render_options_section(&mut sections).unwrap();
-        let sections = String::from_utf8(sections).unwrap();
-        let title = name.to_uppercase();
-        let sections = sections
-            .replace(".SH SYNOPSIS", &format!(".SH {title}"))
-            .replace(".SH DESCRIPTION", ".PP")
-            .replace(".SH OPTIONS", ".PP");
-        page.extend(sections.into_bytes());
+    for sub in subcommands(&command) {
+        let name = format!("rdma-doctor-{}", sub.get_name());
+        let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+        let mut page = title(&name, 1, &roff(&about)) + &sections(sub);
+        for each in subcommands(sub) {
+            // The other collectives have the options of all-reduce.
+            if sub.get_name() == "bench"
+                && !["p2p", "all-reduce", "latency", "pairs", "flags"].contains(&each.get_name())
+            {
+                continue;
+            }
+            let heading = format!(".SH {}", each.get_name().to_uppercase());
+            let part = sections(each).replace(".SH SYNOPSIS", &heading);
+            let part = part.replace(".SH DESCRIPTION", ".PP");
+            page.push_str(&part.replace(".SH OPTIONS", ".PP"));
+        }
+        // The end of the help: examples, and the exit statuses.
+        let end = sub.get_after_help().map(ToString::to_string).unwrap();
+        let (examples, statuses) = end.split_once("\n\nExit status: ").unwrap();
+        let examples = roff(examples.trim_start_matches("Examples:\n"));
+        let _ = writeln!(page, ".SH EXAMPLES\n.nf\n{examples}\n.fi");
+        let _ = writeln!(page, ".SH EXIT STATUS\n{}.", roff(statuses));
+        let tail = TAILS.iter().find(|(of, _)| *of == sub.get_name());
+        page.push_str(tail.map_or("", |(_, tail)| tail));
+        compare(&format!("{name}.1"), &page);
     }
-    let page = title(
-        "rdma-doctor-bench",
-        1,
-        "measures collectives, and copies between GPUs",
-    ) + &String::from_utf8(page).unwrap()
-        + include_str!("man/rdma-doctor-bench.1.tail");
-    compare("rdma-doctor-bench.1", &page);
-}
-
-#[test]
-fn rdma_doctor_advise_1() {
-    let mut command = cli::definition();
-    command.build();
-    let advise = command.find_subcommand("advise").unwrap().clone();
-    let man = Man::new(advise);
-    let mut page = Vec::new();
-    man.render_synopsis_section(&mut page).unwrap();
-    man.render_description_section(&mut page).unwrap();
-    man.render_options_section(&mut page).unwrap();
-    let page = title(
-        "rdma-doctor-advise",
-        1,
-        "says whether the network is enough for a training",
-    ) + &String::from_utf8(page).unwrap()
-        + include_str!("man/rdma-doctor-advise.1.tail");
-    compare("rdma-doctor-advise.1", &page);
 }
 
 #[test]

@@ -165,7 +165,9 @@ fn a_node_that_never_comes_is_named_in_time() {
     let (sentence, nodes) = all[0].report().finding("cluster/node-silent").unwrap();
     assert_eq!(nodes, ["rank 2"]);
     assert!(
-        sentence.starts_with("rank 2 is silent, 2 others answered: it did not come to rank 0 in "),
+        sentence.starts_with(
+            "rank 2 did not respond, 2 others answered: it did not connect to rank 0 within "
+        ),
         "{sentence}"
     );
 }

@@ -192,6 +192,21 @@ fn commands_that_remedies_print_are_taken() {
 }
 
 #[test]
+fn examples_of_the_help_are_taken() {
+    for sub in cli::definition().get_subcommands() {
+        let mut sub = sub.clone();
+        let help = sub.render_long_help().to_string();
+        let (_, end) = help
+            .split_once("Examples:\n")
+            .unwrap_or_else(|| panic!("{help}"));
+        let (examples, statuses) = end.split_once("\n\n").unwrap();
+        assert!(statuses.starts_with("Exit status: 0 "), "{help}");
+        let found: Vec<String> = examples.lines().filter_map(refused).collect();
+        assert!(found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+#[test]
 fn commands_of_the_readme_are_taken() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let readme = std::fs::read_to_string(path).unwrap();

@@ -167,12 +167,12 @@ fn silent(
             (None, Some(who), _) => format!("turned away: {who}"),
             (None, None, Some(rule)) => {
                 format!(
-                    "it did not come to rank 0 in {seconds:.0} s; the packet filter of {} decides: {rule}{strangers}",
+                    "it did not connect to rank 0 within {seconds:.0} s; the packet filter of {} decides: {rule}{strangers}",
                     place.own.name
                 )
             }
             (None, None, None) => {
-                format!("it did not come to rank 0 in {seconds:.0} s{strangers}")
+                format!("it did not connect to rank 0 within {seconds:.0} s{strangers}")
             }
         }
     };

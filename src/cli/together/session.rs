@@ -111,7 +111,7 @@ fn join(
         say(&format!("turned away: {who}"));
     }
     let seconds = args.wait.as_secs_f64();
-    let why = || format!("it did not come to rank 0 in {seconds:.0} s");
+    let why = || format!("it did not connect to rank 0 within {seconds:.0} s");
     let silent = match told {
         None => absent_nodes(place, &gathered, |_| why()),
         Some(told) => {

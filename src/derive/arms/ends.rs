@@ -54,7 +54,7 @@ impl Arms {
             (_, seen) if !seen.hung.is_empty() => "it hung".to_owned(),
             (_, seen) if !seen.failures.is_empty() => "it failed".into(),
             (_, seen) if seen.unfinished.is_some() => "it did not end in time".into(),
-            (_, seen) if seen.wrong > 0 => format!("{} elements came wrong", seen.wrong),
+            (_, seen) if seen.wrong > 0 => format!("{} elements arrived wrong", seen.wrong),
             _ => "no run ended well".into(),
         };
         facts.set(id, arm::INVALID_WHY, self.unless(gap, why.into()));

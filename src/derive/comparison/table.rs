@@ -619,7 +619,7 @@ impl Table {
         let summary = match self.silent.as_slice() {
             [] => format!("all {total} answered"),
             [(name, how)] => format!(
-                "{name} is silent, {} others answered: {how}",
+                "{name} did not respond, {} others answered: {how}",
                 self.nodes.len()
             ),
             [(_, how), rest @ ..] if rest.iter().all(|(_, other)| other == how) => format!(

@@ -167,7 +167,7 @@ fn who_was_expected_and_is_silent_keeps_agreement_open() {
     assert_eq!(facts.known(id, comparison::COMPLETE), Some(false));
     assert_eq!(
         &*facts.known(id, comparison::SUMMARY).unwrap(),
-        "n3 is silent, 2 others answered: no recording of it is here"
+        "n3 did not respond, 2 others answered: no recording of it is here"
     );
     assert_eq!(concerns[&id], ["n3".into()]);
 }

@@ -248,7 +248,7 @@ pub(crate) fn register(
         }
         Err((refusal, _)) => {
             let peer = no_peer_memory(&refusal);
-            let error = format!("{}; nor does it go by peer memory: {peer}", obstacle.words);
+            let error = format!("{}; peer memory fails too: {peer}", obstacle.words);
             tried(GpuMemory {
                 way: None,
                 no_dma_buf,

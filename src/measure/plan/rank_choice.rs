@@ -239,7 +239,7 @@ fn first_occupied(
         return None;
     }
     let why = gpus.iter().find_map(|gpu| occupied(facts, node, gpu))?;
-    Some(format!("{why} (--force measures beside it)"))
+    Some(format!("{why} (--force measures at the same time)"))
 }
 
 /// Gives ranks that use sockets the addresses of these names, which may be interfaces, else those of the node's rails.

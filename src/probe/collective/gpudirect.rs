@@ -102,7 +102,7 @@ fn trouble(reply: &RankReply, at: usize, host_well: bool) -> Option<(GpuDirect, 
             Some(element) => format!(", the first is element {element}"),
             None => String::new(),
         };
-        let what = format!("{wrong} of {checked} values came wrong{first}");
+        let what = format!("{wrong} of {checked} values arrived wrong{first}");
         return Some((GpuDirect::Wrong, what));
     }
     let Ended::Failed {

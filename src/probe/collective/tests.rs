@@ -514,6 +514,6 @@ fn gpudirect_works_or_says_why_not() {
     assert_eq!(wrong.0, Some(GpuDirect::Wrong));
     assert_eq!(
         wrong.1,
-        "rank 0: 7 of 100 values came wrong, the first is element 3"
+        "rank 0: 7 of 100 values arrived wrong, the first is element 3"
     );
 }

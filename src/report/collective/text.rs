@@ -125,7 +125,7 @@ fn headline(measured: &Collectives) -> String {
         }
         (Some(busbw), _) => {
             let unsteady = match row.steady {
-                Some(false) => "; its trials lie too far apart to count",
+                Some(false) => "; its trials differ too much to count",
                 _ => "",
             };
             format!(
@@ -266,7 +266,7 @@ pub fn table(out: &mut dyn Write, rows: &[MeasuredPoint]) -> io::Result<()> {
     }
     if rows.iter().any(|row| row.steady == Some(false)) {
         marks.push(format!(
-            "{}: the trials lie too far apart to count",
+            "{}: the trials differ too much to count",
             "yellow".yellow()
         ));
     }

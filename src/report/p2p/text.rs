@@ -142,7 +142,7 @@ impl Page<'_> {
             marks.push("s: through memory of the host");
         }
         if any(|copy| copy.steady == Some(false)) {
-            marks.push("~: the trials lie too far apart to count");
+            marks.push("~: the trials differ too much to count");
         }
         writeln!(out, "\n{}", marks.join(" · "))
     }

@@ -85,7 +85,7 @@ pub fn assign_gpus(facts: &Facts, node: Id, rails: &mut [Rail], force: bool) {
             Some(pci) => match occupied(facts, node, &pci).filter(|_| !force) {
                 Some(why) => Gpu::none(
                     Some(pci.to_string()),
-                    format!("{why} (--force measures beside it)"),
+                    format!("{why} (--force measures at the same time)"),
                 ),
                 None => Gpu {
                     pci: Some(pci.to_string()),

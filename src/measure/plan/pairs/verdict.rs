@@ -95,7 +95,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         .silent
         .iter()
         .map(|silent| {
-            let what = format!("{} is silent: {}", silent.host, silent.why);
+            let what = format!("{} did not respond: {}", silent.host, silent.why);
             let name = silent.host.clone();
             Suspect::of(SuspectProblem::Silent, None, name, what, Vec::new())
         })

@@ -144,7 +144,7 @@ fn take_gpu(station: &mut PortProcess, gpu: Gpu) -> Gpu {
     let (access, why) = match station.open_gpu(pci) {
         Ok(tried) => match (tried.no_dma_buf, tried.no_peer_memory) {
             (Some(file), Some(peer)) => {
-                let why = format!("{file}; nor does it go by peer memory: {peer}");
+                let why = format!("{file}; peer memory fails too: {peer}");
                 (tried.way, Some(why))
             }
             (why, _) => (tried.way, why),

@@ -203,7 +203,10 @@ fn the_second_measurement_counts_and_who_went_away_is_named() {
     for way in results.ways().into_iter().filter(|way| way.to.0 == 2) {
         reach(&mut results, way).tcp = Err("refused".into());
     }
-    assert_eq!(said(&results), ["n3 is silent: its connection closed"]);
+    assert_eq!(
+        said(&results),
+        ["n3 did not respond: its connection closed"]
+    );
 }
 
 #[test]

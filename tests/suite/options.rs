@@ -1,0 +1,143 @@
+//! Options that subcommands share, and what explain finds.
+
+use std::process::{Command, Output, Stdio};
+
+fn fixture(name: &str) -> String {
+    format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn run(args: &[&str], locale: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
+    command
+        .args(args)
+        .env("LC_ALL", locale)
+        .stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn said(args: &[&str]) -> String {
+    let output = run(args, "C.UTF-8");
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn explain_finds_ids_groups_areas_and_words() {
+    let one = said(&["explain", "LINK/Rate-Degraded"]);
+    assert!(one.starts_with("link/rate-degraded  "), "{one}");
+    assert!(
+        one.lines()
+            .all(|line| line.chars().count() <= 100 || line.starts_with("            "))
+    );
+    for group in ["link/*", "link", "LINK/"] {
+        let list = said(&["explain", group]);
+        assert!(list.lines().count() > 5, "{list}");
+        assert!(list.lines().any(|line| line.starts_with("link/port-down ") || line.starts_with("link/polling")));
+    }
+    let found = said(&["explain", "relaxed", "ordering"]);
+    assert!(found.contains("pcie/relaxed-ordering-off"), "{found}");
+    let area = said(&["explain", "ports"]);
+    assert!(
+        area.starts_with("ports  area of a node") && area.contains("port.state"),
+        "{area}"
+    );
+    let near = said(&["explain", "link/rate-degradd"]);
+    assert!(near.contains("did you mean link/rate-degraded"), "{near}");
+    let word = said(&["explain", "degraded/zzzz"]);
+    assert!(word.contains("/rate-degraded"), "{word}");
+}
+
+#[test]
+fn removed_spellings_work_with_a_notice() {
+    let log = format!("{}/spelling.log", env!("CARGO_TARGET_TMPDIR"));
+    std::fs::write(&log, "n0:1:1 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n").unwrap();
+    let to = format!("{}/spelling.jsonl", env!("CARGO_TARGET_TMPDIR"));
+    let old = said(&["log", &log, "-o", &to]);
+    assert!(old.contains("log -o is now --record"), "{old}");
+    assert!(
+        std::fs::read_to_string(&to)
+            .unwrap()
+            .contains("rdma-doctor-recording")
+    );
+    let report = format!("{}/spelling.txt", env!("CARGO_TARGET_TMPDIR"));
+    let new = said(&["log", &log, "-o", &report]);
+    assert_eq!(new, "");
+    assert!(std::fs::read_to_string(&report).unwrap().contains("NCCL"));
+}
+
+#[test]
+fn json_is_short_for_the_format() {
+    let path = fixture("modelled-roce-nccl.jsonl");
+    for command in ["check", "facts", "nccl-env", "topo"] {
+        let (short, long) = (
+            said(&[command, &path, "--json"]),
+            said(&[command, &path, "--format", "json"]),
+        );
+        serde_json::from_str::<serde_json::Value>(&short).unwrap();
+        assert_eq!(short, long, "{command}");
+    }
+}
+
+#[test]
+fn a_script_of_remedies_runs_nothing() {
+    let path = format!("{}/fixes.sh", env!("CARGO_TARGET_TMPDIR"));
+    said(&[
+        "check",
+        &fixture("modelled-rxe-packet-path.jsonl"),
+        "--fix-script",
+        &path,
+    ]);
+    let script = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        script.contains("\n#: tc qdisc del dev eth0 root\n"),
+        "{script}"
+    );
+    assert!(script.contains("\n# on: n0\n"), "{script}");
+    let bare = script
+        .lines()
+        .find(|line| !line.is_empty() && !line.starts_with('#'));
+    assert_eq!(bare, None);
+}
+
+#[test]
+fn a_locale_without_utf8_gets_ascii() {
+    let path = fixture("modelled-rxe-packet-path.jsonl");
+    let ascii = run(&["check", &path], "C").stdout;
+    assert!(ascii.is_ascii() && !ascii.is_empty());
+    let utf8 = run(&["check", &path], "C.UTF-8").stdout;
+    assert!(!utf8.is_ascii());
+    let json = |locale| run(&["check", &path, "--json"], locale).stdout;
+    assert_eq!(json("C"), json("C.UTF-8"));
+}
+
+#[test]
+fn what_could_not_be_judged_is_listed_by_what_would_supply_it() {
+    let path = fixture("modelled-gpu-node-faults.jsonl");
+    let open = said(&["check", &path, "--open"]);
+    let group = open.lines().find(|line| line.starts_with("run as root ("));
+    assert!(group.is_some(), "{open}");
+    let all = said(&["check", &path, "--all"]);
+    let short = said(&["check", &path]);
+    assert!(all.lines().count() > short.lines().count() + 20, "{all}");
+    assert!(
+        short.contains("… and ") && !all.contains("(--all)"),
+        "{short}"
+    );
+}
+
+#[test]
+fn nccl_env_says_what_another_version_would_do() {
+    let path = fixture("modelled-roce-nccl-leftovers.jsonl");
+    let other = said(&["nccl-env", &path, "--nccl", "2.27.5"]);
+    assert!(other.contains("version               2.27.5"), "{other}");
+    assert!(
+        other.contains("NCCL does not use InfiniBand and RoCE"),
+        "{other}"
+    );
+    let forced = said(&["nccl-env", &fixture("modelled-roce-nccl-files.jsonl")]);
+    assert!(forced.contains("not used"), "{forced}");
+    let no_version = said(&["nccl-env", &path, "--nccl", "newest"]);
+    assert!(
+        no_version.contains("is not an NCCL version"),
+        "{no_version}"
+    );
+}
