@@ -35,25 +35,19 @@ pub fn set_ascii(on: bool) {
     ASCII.store(on, Ordering::Relaxed);
 }
 
-/// The sign in ASCII.
-fn in_ascii(c: char) -> Option<&'static str> {
-    Some(match c {
-        '\0'..='\u{9f}' => return None,
-        '·' | '–' | '—' | '─' | '━' => "-",
-        '…' => "...",
-        '→' => "->",
-        '←' => "<-",
-        '×' => "x",
-        'µ' | 'μ' => "u",
-        '°' => " deg",
-        '≥' => ">=",
-        '≤' => "<=",
-        '‘' | '’' => "'",
-        '│' | '┃' => "|",
-        '├' | '└' | '┌' | '┐' | '┘' | '┤' | '┬' | '┴' | '┼' => "+",
-        '█' | '▇' | '▆' | '▅' | '▄' | '▃' | '▂' | '▁' => "#",
-        _ => "?",
-    })
+/// A text with ASCII in place of other signs.
+fn in_ascii(text: &str) -> String {
+    let sign = |c: char| match c {
+        '·' | '–' | '—' | '─' => "-".to_owned(),
+        '…' => "...".to_owned(),
+        '→' => "->".to_owned(),
+        '×' => "x".to_owned(),
+        'µ' | 'μ' => "u".to_owned(),
+        '│' | '├' | '└' => "|".to_owned(),
+        c if c.is_ascii() || is_unsafe(c) => c.to_string(),
+        _ => "?".to_owned(),
+    };
+    text.chars().map(sign).collect()
 }
 
 /// A text with a colour, which shows where colours are on.
@@ -212,13 +206,7 @@ impl<W: Write> Escaping<W> {
 
     fn pass(&mut self, text: &str) -> io::Result<()> {
         let text = match ASCII.load(Ordering::Relaxed) && !text.is_ascii() {
-            true => Cow::Owned(text.chars().fold(String::new(), |mut out, c| {
-                match in_ascii(c) {
-                    Some(sign) => out.push_str(sign),
-                    None => out.push(c),
-                }
-                out
-            })),
+            true => Cow::Owned(in_ascii(text)),
             false => Cow::Borrowed(text),
         };
         let text = &*text;

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::report::text::{paragraph, unquoted};
 
 /// So many checks are suggested for a word that none has.
-const SUGGESTED: usize = 3;
+const SUGGESTED: usize = 4;
 
 /// Explain a check; without an id, list all
 #[derive(Debug, Args)]
@@ -80,27 +80,21 @@ fn found<'c>(catalogue: &'c Catalogue, asked: &str) -> Vec<&'c Check> {
     }
 }
 
-/// That there is no such check, and which are near.
+/// That there is no such check, and which are near: by letters, and by a word that both have.
 fn not_found(catalogue: &Catalogue, asked: &str) -> String {
-    let near = |check: &&Check| strsim::jaro_winkler(&check.id, asked);
+    let words = asked.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| word.len() > 2).collect();
+    let near = |check: &Check| {
+        let shares = words.iter().any(|word| check.id.contains(word));
+        strsim::jaro_winkler(&check.id, asked) + if shares { 0.3 } else { 0.0 }
+    };
     let mut checks: Vec<&Check> = catalogue.checks.iter().collect();
     checks.sort_by(|a, b| near(b).total_cmp(&near(a)));
-    let by_word = asked
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.len() > 2);
-    let mut names: Vec<&str> = by_word
-        .flat_map(|word| {
-            catalogue
-                .checks
-                .iter()
-                .filter(move |check| check.id.contains(word))
-        })
-        .map(|check| &*check.id)
+    let names: Vec<&str> = checks
+        .iter()
         .take(SUGGESTED)
+        .map(|check| &*check.id)
         .collect();
-    names.splice(0..0, checks.iter().take(SUGGESTED).map(|check| &*check.id));
-    let mut seen = std::collections::HashSet::new();
-    names.retain(|name| seen.insert(*name));
     let names = names.join(", ");
     format!("no check {asked}; did you mean {names}? (rdma-doctor explain lists all)")
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::terminal::Paint;
 use clap::Args;
@@ -11,12 +12,9 @@ use super::input::BadUsage;
 use super::{AskArgs, Format, input, output};
 use crate::exit::Exit;
 use crate::fact::nccl_version::Version;
-use crate::fact::node::CharDevice;
 use crate::fact::port::PortState;
 use crate::fact::variable::{ValueDefect, VariableEffect};
-use crate::fact::{
-    Fact, Facts, Gap, Id, Key, Subject, Typed, device, node, port, selection, variable,
-};
+use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, device, node, port, selection, variable};
 use crate::report::text::paragraph;
 use crate::source::Question;
 
@@ -64,78 +62,55 @@ pub fn run(args: &NcclEnvArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Healthy)
 }
 
-/// A fact as text, or why there is none.
-fn shown<T: Typed>(facts: &Facts, id: Id, key: Key<T>) -> Result<String, Gap> {
+/// A fact as text, or why there is none. Control characters are written out: a carriage return is what one comes here to see.
+fn shown<T: Typed>(facts: &Facts, id: Id, key: Key<T>) -> String {
     match facts.get(id, key).erase() {
-        Fact::Known(value, _) => Ok(visible(&value.to_string())),
-        Fact::Unknown(gap) => Err(gap),
+        Fact::Known(value, _) => value.to_string().replace('\r', "\\r").replace('\n', "\\n"),
+        Fact::Unknown(gap) => format!("unknown ({gap})"),
     }
 }
 
-/// Control characters written out: a carriage return is what one comes here to see.
-fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            c if c.is_control() => out.extend(c.escape_default()),
-            c => out.push(c),
-        }
-    }
-    out
-}
+/// Lines of labels and facts.
+type Rows = Vec<(&'static str, String)>;
 
-fn line<T: Typed>(
-    out: &mut dyn Write,
-    label: &str,
-    facts: &Facts,
-    id: Id,
-    key: Key<T>,
-) -> io::Result<()> {
-    let text = match shown(facts, id, key) {
-        Ok(text) => text,
-        Err(gap) => format!("unknown ({gap})"),
-    };
-    paragraph(out, &format!("  {label:<22}"), 24, &text, output::width())
+fn write_rows(out: &mut dyn Write, rows: Rows) -> io::Result<()> {
+    for (label, text) in rows {
+        paragraph(out, &format!("  {label:<22}"), 24, &text, output::width())?;
+    }
+    Ok(())
 }
 
 pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<()> {
     writeln!(out, "{}", "NCCL".bold())?;
-    line(out, "version", facts, node, node::NCCL_VERSION)?;
+    let texts = |key| shown::<Arc<[Arc<str>]>>(facts, node, key);
+    let mut rows = vec![("version", shown(facts, node, node::NCCL_VERSION))];
     if facts.known(node, node::NCCL_FOUND).is_some() {
-        line(out, "found by", facts, node, node::NCCL_FOUND)?;
-        line(out, "library", facts, node, node::NCCL_PATH)?;
+        rows.push(("found by", shown(facts, node, node::NCCL_FOUND)));
+        rows.push(("library", shown(facts, node, node::NCCL_PATH)));
     }
-    line(out, "installed", facts, node, node::NCCL_COPIES)?;
-    line(out, "files read, in order", facts, node, node::NCCL_FILES)?;
+    rows.push(("installed", texts(node::NCCL_COPIES)));
+    rows.push(("files read, in order", texts(node::NCCL_FILES)));
     let named = |key| facts.known(node, key) == Some(true);
     if named(node::NCCL_FILE_UNREADABLE) {
-        line(
-            out,
-            "not readable",
-            facts,
-            node,
-            node::NCCL_FILES_UNREADABLE,
-        )?;
+        rows.push(("not readable", texts(node::NCCL_FILES_UNREADABLE)));
     }
     if named(node::NCCL_ODD_LINE) {
-        line(out, "without effect", facts, node, node::NCCL_ODD_LINES)?;
+        rows.push(("without effect", texts(node::NCCL_ODD_LINES)));
     }
+    write_rows(out, rows)?;
 
     writeln!(out, "\n{}", "Variables".bold())?;
     let variables: Vec<Id> = facts.below(node, Subject::Variable).collect();
     for id in &variables {
-        let value = match shown(facts, *id, variable::VALUE) {
-            Ok(value) => value,
-            Err(gap) => format!("{} ({gap})", "unknown".magenta()),
-        };
+        let value = shown(facts, *id, variable::VALUE);
         writeln!(out, "  {}={value}", facts.name(*id))?;
         if let Some(origin) = facts.known(*id, variable::ORIGIN) {
             writeln!(out, "      from {origin}")?;
         }
-        let as_read = shown(facts, *id, variable::READ_AS);
-        if let (Ok(as_read), Some(value)) = (as_read, facts.known(*id, variable::VALUE))
-            && as_read != *value
-            && as_read != format!("{value:?}")
+        let known = |key| facts.known(*id, key);
+        if let (Some(as_read), Some(value)) = (known(variable::READ_AS), known(variable::VALUE))
+            && as_read != value
+            && *as_read != *format!("{value:?}")
         {
             writeln!(out, "      NCCL reads {as_read}")?;
         }
@@ -153,68 +128,50 @@ pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<(
     let Some(chosen) = facts.below(node, Subject::Selection).next() else {
         return Ok(());
     };
-    line(out, "RDMA ports", facts, chosen, selection::HCAS)?;
-    line(out, "  because", facts, chosen, selection::HCAS_WHY)?;
-    for dropped in dropped(facts, node, chosen) {
-        paragraph(
-            out,
-            &format!("  {:<22}", "  not used"),
-            24,
-            &dropped,
-            output::width(),
-        )?;
-    }
-    line(
-        out,
-        "bootstrap interface",
-        facts,
-        chosen,
-        selection::INTERFACE,
-    )?;
-    line(out, "  because", facts, chosen, selection::INTERFACE_WHY)?;
-    line(
-        out,
-        "socket interfaces",
-        facts,
-        chosen,
-        selection::INTERFACES,
-    )?;
-    line(out, "GID index", facts, chosen, selection::GID_INDEXES)
+    let mut rows = vec![
+        ("RDMA ports", shown(facts, chosen, selection::HCAS)),
+        ("  because", shown(facts, chosen, selection::HCAS_WHY)),
+    ];
+    rows.extend(dropped(facts, node, chosen).map(|text| ("  not used", text)));
+    rows.extend([
+        (
+            "bootstrap interface",
+            shown(facts, chosen, selection::INTERFACE),
+        ),
+        ("  because", shown(facts, chosen, selection::INTERFACE_WHY)),
+        (
+            "socket interfaces",
+            shown(facts, chosen, selection::INTERFACES),
+        ),
+        ("GID index", shown(facts, chosen, selection::GID_INDEXES)),
+    ]);
+    write_rows(out, rows)
 }
 
 /// The ports that NCCL passes over, each with the reason.
-fn dropped(facts: &Facts, node: Id, chosen: Id) -> Vec<String> {
-    let Some(used) = facts.known(chosen, selection::HCAS) else {
-        return Vec::new();
-    };
-    let reason = |id: Id| {
+fn dropped(facts: &Facts, node: Id, chosen: Id) -> impl Iterator<Item = String> {
+    let used = facts.known(chosen, selection::HCAS);
+    let is = move |key| facts.known(chosen, key);
+    let reason = move |id: Id| {
         let of = facts.parent(id)?;
         let name = facts.name(id).replace('/', ":");
-        if used.iter().any(|one| **one == *name) {
+        if used.as_ref()?.iter().any(|one| **one == *name) {
             return None;
         }
-        let state = facts.known(id, port::STATE);
-        let why = match (
-            facts.known(of, device::PROVIDER),
-            facts.known(of, device::CHAR_DEVICE),
-        ) {
-            _ if state.is_some_and(|state| state != PortState::Active) => "its port is not active",
-            (Some(false), _) => "libibverbs has no provider for the device",
-            (_, Some(opens)) if opens != CharDevice::Usable => {
-                "its file in /dev/infiniband cannot be opened"
+        let why = match facts.known(id, port::STATE)? {
+            _ if is(selection::WANTS_HCAS) == Some(false) => "NCCL does not look for RDMA ports",
+            PortState::Active if facts.known(of, device::PROVIDER) == Some(false) => {
+                "libibverbs has no provider for the device"
             }
-            _ if facts.known(chosen, selection::WANTS_HCAS) == Some(false) => "RDMA is off",
-            _ if facts.known(chosen, selection::HCAS_FORCED) == Some(true) => {
-                "NCCL_IB_HCA leaves it out"
+            PortState::Active if is(selection::HCAS_FORCED) == Some(true) => {
+                "NCCL_IB_HCA leaves it out, or a process cannot open it"
             }
-            _ => "NCCL leaves it out",
+            PortState::Active => "a process cannot open it",
+            _ => "the port is not active",
         };
         Some(format!("{name}: {why}"))
     };
-    facts
-        .below(node, Subject::Port)
-        .filter_map(reason)
-        .collect()
+    facts.below(node, Subject::Port).filter_map(reason)
 }
 
 /// The effect of a variable in words.

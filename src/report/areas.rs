@@ -38,9 +38,6 @@ pub struct AreaLine {
     wanting: bool,
     #[serde(skip)]
     whole: bool,
-    /// Whether nothing of it could be read.
-    #[serde(skip)]
-    pub(super) unrecorded: bool,
     /// Of several nodes: what is missing, and on which.
     #[serde(skip)]
     of_nodes: Vec<(String, Vec<String>)>,
@@ -87,12 +84,6 @@ impl AreaLine {
             rank: survey.state,
             wanting: survey.is_wanting(),
             whole: survey.is_whole(),
-            unrecorded: survey.state == AreaState::NotExamined
-                && survey.seen.is_empty()
-                && survey
-                    .lacks
-                    .iter()
-                    .all(|lack| lack.kind == GapKind::Unavailable),
             of_nodes: Vec::new(),
         }
     }
@@ -123,7 +114,6 @@ impl AreaLine {
         self.required |= other.required;
         self.wanting |= other.wanting;
         self.whole &= other.whole;
-        self.unrecorded &= other.unrecorded;
         self.remedy = self.remedy.take().or(other.remedy);
         if other.rank > self.rank {
             self.rank = other.rank;
@@ -146,7 +136,6 @@ impl AreaLine {
             rank: AreaState::NothingThere,
             wanting: false,
             whole: true,
-            unrecorded: true,
             of_nodes: Vec::new(),
         }
     }

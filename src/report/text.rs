@@ -26,8 +26,6 @@ pub struct Detail {
     pub height: Option<usize>,
 }
 
-/// So many areas of which nothing could be read have a line each; more share one.
-const UNRECORDED: usize = 3;
 /// So many causes are shown in full, and then so many in a line each.
 const IN_FULL: usize = 3;
 const IN_A_LINE: usize = 24;
@@ -205,9 +203,9 @@ impl Page {
     }
 
     fn nodes(&self, out: &mut dyn Write, nodes: &[NodeHead]) -> io::Result<()> {
-        let Some(first) = nodes.first() else {
+        if nodes.is_empty() {
             return Ok(());
-        };
+        }
         let names: Vec<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
         let mut parts = vec![format!("{} nodes: {}", nodes.len(), many::list(&names))];
         let sum = |of: fn(&NodeHead) -> Option<u64>| nodes.iter().map(of).sum::<Option<u64>>();
@@ -215,18 +213,10 @@ impl Page {
         let gpus = sum(|n| n.gpus).filter(|n| *n > 0).map(|n| plural(n, "GPU"));
         parts.extend(devices.into_iter().chain(gpus));
         aside(out, &cut(&parts.join(" · "), self.width))?;
-        let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
         if let Some(text) = nodes.iter().find_map(|n| n.altered.as_deref()) {
-            let whose = match altered {
-                n if n == nodes.len() => "All recordings were altered by hand".to_owned(),
-                1 => "One recording was altered by hand".to_owned(),
-                n => format!("{n} recordings were altered by hand"),
-            };
-            let text = match first.altered.as_deref() == Some(text) && altered == 1 {
-                true => format!("{whose}: {text}"),
-                false => format!("{whose}; the first: {text}"),
-            };
-            self.line(out, "", 0, &text)?;
+            let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
+            let count = format!("{altered} of {} altered by hand", nodes.len());
+            self.line(out, "", 0, &format!("{count}; the first: {text}"))?;
         }
         Ok(())
     }
@@ -237,14 +227,8 @@ impl Page {
             return Ok(());
         };
         let mut absent: Vec<&str> = Vec::new();
-        let unrecorded = report.areas.iter().filter(|area| area.unrecorded);
-        let unrecorded: Vec<&str> = unrecorded.map(|area| area.area.as_str()).collect();
-        let is_folded = unrecorded.len() > UNRECORDED;
         let mut examined: Vec<String> = Vec::new();
         for area in &report.areas {
-            if is_folded && area.unrecorded {
-                continue;
-            }
             if area.state == "examined" && area.is_whole() && !self.everything() {
                 let seen = area.sentence();
                 // The number of checks is for those who look closer.
@@ -281,11 +265,6 @@ impl Page {
         if !examined.is_empty() {
             let label = format!("{:<11}", "examined").green().to_string();
             self.wrap(out, &label, 11, &examined.join(", "))?;
-        }
-        if is_folded {
-            let label = format!("{:<11}", "not seen").magenta().to_string();
-            let text = format!("{}: nothing could be read", unrecorded.join(", "));
-            self.wrap(out, &label, 11, &text)?;
         }
         if !absent.is_empty() {
             let label = format!("{:<11}", "none here");
