@@ -420,9 +420,14 @@ impl Page {
         writeln!(out)?;
         if !self.detail.open && !self.detail.verbose {
             let named = supplied.iter().filter(|((unnamed, _), _)| !unnamed);
-            let how = named.map(|((_, remedy), of)| format!("; {remedy}: {}", of.len()));
-            let how: String = how.collect();
-            return self.wrap(
+            let mut named: Vec<_> = named.map(|((_, by), of)| (of.len(), by)).collect();
+            // Root is what one can have at once.
+            named.sort_by_key(|(_, by)| !by.starts_with("run as root"));
+            let how: String = named
+                .iter()
+                .map(|(of, by)| format!("; {by}: {of}"))
+                .collect();
+            return self.line(
                 out,
                 &label,
                 9,

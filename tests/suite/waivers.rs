@@ -80,7 +80,7 @@ fn each_case_gives_its_verdict() {
         let waivers = file(&format!("waivers-{}.toml", case.name), &case.waivers);
         let recordings: Vec<String> = case.recordings.iter().map(|name| fixture(name)).collect();
         let args = |format| {
-            let mut args = vec!["check", "--waivers", &waivers, "--format", format];
+            let mut args = vec!["check", "--all", "--waivers", &waivers, "--format", format];
             args.extend(recordings.iter().map(String::as_str));
             doctor(&args)
         };

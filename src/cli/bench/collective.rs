@@ -33,7 +33,7 @@ pub struct CollectiveArgs {
     #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["begin", "end", "factor", "dtype", "op", "in_place", "warmups", "trials", "memory", "deadline", "bisect", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// The smallest size, as 8, 32M, 1G [default: 4000000000 with NCCL, 256M in the host's memory; less where an operation takes longer than a second]
-    #[arg(short = 'b', long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(short = 'b', long, visible_alias = "size", value_name = "BYTES", value_parser = bytes)]
     pub begin: Option<u64>,
     /// The largest size [default: the smallest]
     #[arg(short = 'e', long, value_name = "BYTES", value_parser = bytes)]
