@@ -149,6 +149,17 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     {
         report.headline.clone_from(&answer.sentence);
     }
+    // A triage's answer may take a second line.
+    let measured = |first: &&report::Finding| {
+        let kinds = ["ablation/", "bench/", "pairs/"];
+        kinds.iter().any(|kind| first.check.starts_with(kind))
+    };
+    if let Some(first) = report.causes.first().filter(measured)
+        && answer.is_none()
+        && !report.headline.starts_with(&first.sentence)
+    {
+        report.headline.clone_from(&first.sentence);
+    }
     let said = match (&ablation, &why) {
         _ if answer.is_some() => answer
             .as_ref()

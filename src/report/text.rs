@@ -487,7 +487,7 @@ impl Page {
             c.unknown,
             report.seconds
         );
-        aside(out, &line)
+        self.wrap(out, "", 0, &line.dimmed().to_string())
     }
 
     /// Writes `label` and then as much of `text` as one line holds.

@@ -105,7 +105,7 @@ fn a_table_is_shown_and_recorded() {
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("table.jsonl");
     let path = path.to_str().unwrap();
-    let (first, _) = doctor(&["ablate", "--table", SEED, "-o", path]);
+    let (first, _) = doctor(&["ablate", "--table", SEED, "--record", path]);
     let (again, _) = doctor(&["ablate", path]);
     assert_eq!(first, again);
     std::fs::remove_dir_all(&dir).unwrap();

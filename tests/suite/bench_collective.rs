@@ -240,7 +240,7 @@ fn a_recording_replays_to_the_same_report_redacted_or_not() {
             "-e",
             "64K",
         ];
-        args.extend(["-f", "4", "--format", "json", "-o", file]);
+        args.extend(["-f", "4", "--format", "json", "--record", file]);
         if !redact {
             args.push("--no-redact");
         }
@@ -342,7 +342,7 @@ fn latency_and_flags_are_measured_and_replayed() {
             "3",
             "--no-redact",
         ];
-        let measured = doctor(&[args, &more, &["-o", file]].concat());
+        let measured = doctor(&[args, &more, &["--record", file]].concat());
         assert_eq!(measured["schema"], schema);
         let figure = &measured["figure"];
         assert!(figure["ratio"].as_f64().unwrap() > 0.0, "{figure}");

@@ -39,7 +39,11 @@ fn ranks_of_several_nodes_reduce_together_and_what_goes_wrong_is_named() {
     }
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("all-reduce-of-nodes.jsonl");
     let named = file.to_str().unwrap();
-    let (value, all) = world.measure(HOSTS, &[&REDUCE[..], &["-o", named]].concat(), |_, _| {});
+    let (value, all) = world.measure(
+        HOSTS,
+        &[&REDUCE[..], &["--record", named]].concat(),
+        |_, _| {},
+    );
     for out in &all {
         assert!(matches!(out.status.code(), Some(0 | 1)), "{value:#}");
     }
@@ -126,7 +130,7 @@ fn the_node_that_makes_a_job_slow_is_found_by_halves() {
     let one_rank = [&REDUCE[..4], &["1"], &REDUCE[5..]].concat();
     let (value, all) = world.measure(
         HOSTS,
-        &[&one_rank[..], &["--bisect", "-o", named]].concat(),
+        &[&one_rank[..], &["--bisect", "--record", named]].concat(),
         |_, _| {},
     );
     assert_eq!(all[0].status.code(), Some(1), "{value:#}");

@@ -211,8 +211,8 @@ fn alone_it_examines_this_node() {
     let judged = |out: &Output| {
         let report = text(&out.stdout);
         let node = report.lines().find(|line| line.contains(" · Linux "));
-        let checks = report.split(" verdicts of ").nth(1);
-        let checks = checks.and_then(|rest| rest.split(':').next());
+        let checks = report.split(" checks · verdicts: ").next();
+        let checks = checks.and_then(|before| before.rsplit(' ').next());
         (node.map(str::to_owned), checks.map(str::to_owned))
     };
     let (node, checks) = judged(&check);

@@ -51,7 +51,7 @@ fn what_is_planted_is_named() {
     // All are well.
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pairs.jsonl");
     let named = file.to_str().unwrap();
-    let (value, all) = measure(&mut world, &["-o", named, "--exit-on", "all"]);
+    let (value, all) = measure(&mut world, &["--record", named, "--exit-on", "all"]);
     assert_eq!(accused(&value), [], "{value:#}");
     assert_eq!(
         all.iter().map(|o| o.status.code()).collect::<Vec<_>>(),
@@ -73,7 +73,7 @@ fn what_is_planted_is_named() {
         "nft add table netdev t; nft add chain netdev t in '{ type filter hook ingress device p2r1 priority 0; }'
         nft add rule netdev t in numgen random mod 100 '<' 2 drop",
     );
-    let (value, _) = measure(&mut world, &["-o", named]);
+    let (value, _) = measure(&mut world, &["--record", named]);
     assert_eq!(accused(&value), [pair("n2/rail1", "loss")], "{value:#}");
     let what = value["accused"][0]["what"].as_str().unwrap();
     assert!(what.starts_with("n2/rail1 loses what it sends: "), "{what}");

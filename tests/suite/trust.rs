@@ -261,7 +261,7 @@ fn gpus_without_a_driver_are_not_examined() {
     });
     check(&none, &[]).is(3, &["gpus", "driver is not loaded"]);
     let installed = changed("modelled-gpu-no-driver.jsonl", |_, _| true);
-    check(&installed, &[]).is(2, &["0000:19:00.0 has no driver", "partly gpus 8 gpus"]);
+    check(&installed, &[]).is(2, &["0000:19:00.0 has no driver", "partly gpus 8 GPUs"]);
     let said = check(
         &changed("modelled-gpu-no-control-device.jsonl", |_, _| true),
         &[],
@@ -493,7 +493,7 @@ fn the_links_and_the_fabric_of_a_gpu_are_judged_by_its_equals() {
         2,
         &[
             "fabric/not-registered",
-            "0000:2a:00.0: NVLink fabric state is unsupported",
+            "GPU 3 (0000:2a:00.0): NVLink fabric state is unsupported",
         ],
     );
     let text = nvml_otherwise("nvml_device", Some(3), |said| {
@@ -511,7 +511,7 @@ fn the_links_and_the_fabric_of_a_gpu_are_judged_by_its_equals() {
         2,
         &[
             "nvlink/fewer-than-equals",
-            "0000:2a:00.0: active NVLinks: 0",
+            "GPU 3 (0000:2a:00.0): active NVLinks: 0",
         ],
     );
     let text = nvml_otherwise("nvml_links", None, |said| {
