@@ -446,6 +446,8 @@ subject! {
     CPUS_ALLOWED: Arc<str> = "cpus_allowed" from "topology";
     /// The NUMA nodes that have CPUs, none of which this process may run on. Source: Cpus_allowed_list, sysfs node/nodeN/cpulist.
     CPU_NODES_FORBIDDEN: Arc<[Arc<str>]> = "cpu_nodes_forbidden" from "topology";
+    /// The CPUs of each NUMA node, as "0: 0-55,112-167". Source: sysfs node/nodeN/cpulist.
+    NUMA_CPUS: Arc<[Arc<str>]> = "numa_cpus" from "topology";
     /// The NUMA nodes that have memory, none of which this process may use. Source: Mems_allowed_list, sysfs node/has_memory.
     MEMORY_NODES_FORBIDDEN: Arc<[Arc<str>]> = "memory_nodes_forbidden" from "topology";
     /// How many tasks a launcher started on the node beside this one, itself counted; 1 if no launcher says. Source: the environment

@@ -36,11 +36,19 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .and_then(|text| parse::status_line(&text, "Cpus_allowed_list"));
     let memory = status.and_then(|text| parse::status_line(&text, "Mems_allowed_list"));
     let nodes = numa_nodes(ask);
+    let numa_cpus = numa_cpus(ask, &nodes);
     facts.set(
         node,
         node::CPU_NODES_FORBIDDEN,
-        forbidden_cpus(ask, &cpus, &nodes),
+        forbidden_cpus(&cpus, &numa_cpus),
     );
+    let lists = numa_cpus.map(|all| {
+        let list = all
+            .iter()
+            .map(|one| format!("{}: {}", one.number, one.list).into());
+        list.collect::<Texts>()
+    });
+    facts.set(node, node::NUMA_CPUS, lists);
     facts.set(node, node::CPUS_ALLOWED, cpus);
     let with_memory = ask.parse(format!("{NODES}/has_memory"), Set::read);
     facts.set(
@@ -77,22 +85,35 @@ fn texts(numbers: impl Iterator<Item = u64>) -> Texts {
     numbers.map(|n| Arc::from(n.to_string())).collect()
 }
 
-/// The NUMA nodes that have CPUs, none of which is allowed.
-fn forbidden_cpus(
-    ask: &Ask<'_>,
-    allowed: &Fact<Arc<str>>,
-    nodes: &Fact<Arc<[u64]>>,
-) -> Fact<Texts> {
+/// The CPUs of a NUMA node, as a set and as the kernel lists them.
+#[derive(Clone)]
+struct NumaCpus {
+    number: u64,
+    set: Set,
+    list: String,
+}
+
+fn numa_cpus(ask: &Ask<'_>, nodes: &Fact<Arc<[u64]>>) -> Fact<Vec<NumaCpus>> {
     let numbers = known!(nodes);
     let mut cpus = Vec::with_capacity(numbers.len());
-    for number in numbers.iter() {
-        let set = ask.parse(format!("{NODES}/node{number}/cpulist"), Set::read);
-        cpus.push((*number, known!(set)));
+    for &number in numbers.iter() {
+        let read = |text: &str| {
+            let (set, list) = (Set::read(text)?, text.trim().to_owned());
+            Ok::<_, String>(NumaCpus { number, set, list })
+        };
+        let one = ask.parse(format!("{NODES}/node{number}/cpulist"), read);
+        cpus.push(known!(one));
     }
+    nodes.clone().map(|_| cpus)
+}
+
+/// The NUMA nodes that have CPUs, none of which is allowed.
+fn forbidden_cpus(allowed: &Fact<Arc<str>>, cpus: &Fact<Vec<NumaCpus>>) -> Fact<Texts> {
+    let cpus = known!(cpus);
     allowed.clone().and_then(|text| {
         let allowed = Set::read(&text)?;
-        let far = |(_, cpus): &&(u64, Set)| !cpus.is_empty() && !cpus.meets(&allowed);
-        Ok(texts(cpus.iter().filter(far).map(|(number, _)| *number)))
+        let far = |one: &&NumaCpus| !one.set.is_empty() && !one.set.meets(&allowed);
+        Ok(texts(cpus.iter().filter(far).map(|one| one.number)))
     })
 }
 
