@@ -189,6 +189,17 @@ pub enum Format {
     Json,
 }
 
+/// The format of a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MeasurementFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For a browser: one file with charts, which loads nothing.
+    Html,
+}
+
 /// Which checks are judged.
 #[derive(Clone, Debug, Args)]
 pub struct SelectArgs {

@@ -10,6 +10,7 @@ pub mod difference;
 pub mod expectation;
 pub mod fix_script;
 mod gpu_names;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod latency;
@@ -71,6 +72,7 @@ pub const TOOL_FORMATS: &[ToolFormat] = &[
     line::NPD,
     junit::FORMAT,
     sarif::FORMAT,
+    html::FORMAT,
 ];
 
 /// Where the line between statuses is drawn.
@@ -139,6 +141,9 @@ pub struct Report {
     pub unauthenticated: bool,
     /// How long the machine was asked, in seconds.
     pub seconds: f64,
+    /// What a page draws beside it.
+    #[serde(skip)]
+    pub drawn: html::Markup,
 }
 
 /// What a report contains about a recording beyond its facts.
@@ -229,7 +234,7 @@ pub struct Finding {
 }
 
 /// A fact that decided.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EvidenceLine {
     /// The fact, as conditions name it.
@@ -371,6 +376,7 @@ impl Report {
             counts: Counts::default(),
             unauthenticated: false,
             seconds: 0.0,
+            drawn: html::Markup::default(),
         }
     }
 
@@ -456,6 +462,7 @@ pub fn report(
             .max()
             .unwrap_or(0) as f64
             / 1e6,
+        drawn: html::Markup::default(),
     }
 }
 

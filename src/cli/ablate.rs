@@ -17,7 +17,7 @@ use super::bench::measuring::{self, MeasureArgs, bytes};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::input::{self, BadInput, BadUsage};
 use super::together::{TogetherArgs, starter};
-use super::{Format, many, output, seconds};
+use super::{MeasurementFormat, many, output, seconds};
 use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::fact::Subject;
@@ -32,6 +32,7 @@ use crate::measure::run::ablation::job::{JobRuns, measure_job};
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::probe::collective;
 use crate::report::ablation::{self as answer, Ablation};
+use crate::report::html::{self, charts};
 use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
@@ -103,8 +104,8 @@ pub struct AblateArgs {
     #[command(flatten)]
     pub together: TogetherArgs,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
+    pub format: MeasurementFormat,
 }
 
 /// Runs the subcommand.
@@ -281,7 +282,11 @@ fn with_table(mut recording: Recording, table: &Table) -> Recording {
 }
 
 /// Judges what a recording holds of measurements, and shows it.
-fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::Result<Exit> {
+fn show(
+    recording: &Recording,
+    format: MeasurementFormat,
+    why: Option<String>,
+) -> anyhow::Result<Exit> {
     let mut catalogue = input::site_catalogue()?;
     // Of a machine that was not recorded nothing is asked.
     let machine = !recording.header.node.is_empty();
@@ -311,21 +316,30 @@ fn show(recording: &Recording, format: Format, why: Option<String>) -> anyhow::R
     if !machine {
         report.nodes.clear();
     }
-    output::print(|out| match format {
-        Format::Json => {
+    if format == MeasurementFormat::Html {
+        charts::ablation(&mut report.drawn, &ablation)?;
+    }
+    let text = |out: &mut dyn Write| {
+        let width = output::width();
+        report::text::headline(out, &report)?;
+        answer::text::write(out, &ablation, width)?;
+        let detail = report::text::Detail::default();
+        report::text::body(out, &report, detail, width, Some(Vec::new()))
+    };
+    match format {
+        MeasurementFormat::Html => {
+            let mut page = Vec::new();
+            (html::FORMAT.write)(&mut page, &report)?;
+            output::print_raw(&page)?;
+        }
+        MeasurementFormat::Text => output::print(text)?,
+        MeasurementFormat::Json => output::print(|out| {
             let mut value = serde_json::to_value(&ablation)?;
             value["report"] = serde_json::to_value(&report)?;
             serde_json::to_writer_pretty(&mut *out, &value)?;
             writeln!(out)
-        }
-        Format::Text => {
-            let width = output::width();
-            report::text::headline(out, &report)?;
-            answer::text::write(out, &ablation, width)?;
-            let detail = report::text::Detail::default();
-            report::text::body(out, &report, detail, width, Some(Vec::new()))
-        }
-    })?;
+        })?,
+    }
     Ok(match ablation.is_measured() {
         true => report.exit(),
         false => Exit::Undecided,

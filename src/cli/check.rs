@@ -16,7 +16,7 @@ use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, baseline, evidence, input, many, output};
 use crate::exit::Exit;
 use crate::nodeset;
-use crate::report::{self, Policy, Report, json, text};
+use crate::report::{self, Policy, Report, html, json, text};
 use crate::source::recording::Recording;
 use crate::terminal;
 
@@ -224,6 +224,9 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
                 &report,
                 (&facts, recordings),
             )?);
+        }
+        if let ([node], true) = (nodes.as_slice(), args.judge.draws()) {
+            report.drawn = html::of_node(&catalogue, &facts, &verdicts, node.id)?;
         }
         std::mem::forget((catalogue, facts));
         Ok(report)

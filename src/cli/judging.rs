@@ -13,7 +13,7 @@ use super::{output, require, site_config};
 use crate::check::Severity;
 use crate::exit::Exit;
 use crate::live::files;
-use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, fix_script, text::Detail};
+use crate::report::{Policy, Report, TOOL_FORMATS, ToolFormat, fix_script, html, text::Detail};
 use crate::terminal::{self, Colors, Escaping};
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
@@ -70,6 +70,11 @@ impl JudgeArgs {
     fn format(&self) -> ReportFormat {
         let site = || site_format().ok().flatten();
         self.format.or_else(site).unwrap_or(ReportFormat::Text)
+    }
+
+    /// Whether the format has drawings, which take facts beside the report.
+    pub fn draws(&self) -> bool {
+        matches!(self.format(), ReportFormat::Tool(format) if format.name == html::FORMAT.name)
     }
 
     /// How much a report for people says.

@@ -14,8 +14,9 @@ use crate::exit::Exit;
 use crate::fact::{Facts, Subject, node};
 use crate::live;
 use crate::probe::nccl_log;
+use crate::report::html::Markup;
 use crate::report::log::{self as answer, LogReport};
-use crate::report::{self, Policy};
+use crate::report::{self, Policy, text::Detail};
 use crate::source::recording::Recording;
 use crate::terminal;
 
@@ -70,7 +71,12 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         catalogue.checks.retain(is_of_log);
     }
     let policy = &args.judge.policy()?;
-    let log = judged(&catalogue, &recordings, policy, args.judge.verbose);
+    let mut log = judged(&catalogue, &recordings, policy, args.judge.verbose);
+    if args.judge.draws() {
+        let mut page = Markup::default();
+        page.text(|out| answer::write(out, &log, Detail::default(), 100))?;
+        log.report.drawn = page;
+    }
     let text = |out: &mut dyn Write| answer::write(out, &log, args.judge.detail(), output::width());
     let json = |out: &mut dyn Write| {
         serde_json::to_writer_pretty(&mut *out, &log)?;

@@ -35,6 +35,7 @@ use crate::measure::run::team::{PartRequest, Team};
 use crate::nccl_log::Digest;
 use crate::probe::nccl_log;
 use crate::report::ablation::{self as matrix, Ablation};
+use crate::report::html::{self, Markup, charts};
 use crate::report::triage::Answer;
 use crate::report::{self, text};
 use crate::source::recording::Recording;
@@ -127,7 +128,11 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let mut report = match others {
         None => {
             let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
-            report::report(&catalogue, &facts, &verdicts, &nodes, policy, verbose)
+            let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, verbose);
+            if let ([node], true) = (nodes.as_slice(), args.judge.draws()) {
+                report.drawn = html::of_node(&catalogue, &facts, &verdicts, node.id)?;
+            }
+            report
         }
         Some(others) => {
             let gathering = Gathering {
@@ -169,6 +174,18 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         (None, Some(why)) => Some(format!("not measured: {why}")),
         (None, None) => Some("not measured: this recording holds no measurement".into()),
     };
+    if args.judge.draws() {
+        let mut page = Markup::default();
+        page.put(
+            "<p class=\"said\">{}</p>\n",
+            &[&said.as_deref().unwrap_or_default()],
+        );
+        if let (Some(ablation), true) = (&ablation, report.nodes.len() > 1) {
+            charts::ablation(&mut page, ablation)?;
+        }
+        page.append(&report.drawn);
+        report.drawn = page;
+    }
     let shown_text = |out: &mut dyn Write| {
         let (detail, width) = (args.judge.detail(), output::width());
         text::headline(out, &report)?;

@@ -49,6 +49,9 @@ pub struct Measurement {
     pub drift: Option<f64>,
     /// Whether that lets arms be compared; `null` if there was one round.
     pub quiet: Option<bool>,
+    /// The highest bandwidth on this hardware.
+    #[serde(skip)]
+    pub ceiling: Option<u64>,
     /// The arms.
     pub arms: Vec<Arm>,
     /// The changes.
@@ -211,6 +214,7 @@ impl Measurement {
             spread: facts.known(id, measurement::SPREAD).map(|p| p.0),
             drift: facts.known(id, measurement::DRIFT).map(|p| p.0),
             quiet: facts.known(id, measurement::QUIET),
+            ceiling: facts.known(id, measurement::CEILING).map(|rate| rate.0),
             arms: facts
                 .below(id, Subject::Arm)
                 .map(|id| Arm::of(facts, id))

@@ -43,7 +43,7 @@ pub struct LogReport {
 }
 
 /// Whether a run used RDMA.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Answer {
     /// The run.
     pub run: String,

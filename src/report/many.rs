@@ -438,6 +438,7 @@ impl ManyNodesReport {
             unauthenticated: false,
             seconds: self.micros as f64 / 1e6,
             nodes: self.nodes,
+            drawn: super::html::Markup::default(),
         }
     }
 

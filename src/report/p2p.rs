@@ -132,7 +132,7 @@ impl Copies {
             .any(|copy| !copy.outcome.starts_with("not "))
     }
 
-    fn get(&self, from: &str, to: &str, both: bool) -> Option<&Copy> {
+    pub(super) fn get(&self, from: &str, to: &str, both: bool) -> Option<&Copy> {
         self.copies.iter().find(|copy| {
             copy.both == both
                 && ((copy.from == from && copy.to == to)

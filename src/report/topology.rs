@@ -1,6 +1,8 @@
 //! A node's topology: GPUs and adapters, if they are on PCIe, and how far from each other. Drawn from facts alone.
 
 mod matrix;
+mod models;
+pub mod svg;
 pub mod text;
 mod tree;
 
@@ -17,7 +19,7 @@ use crate::fact::{
 use crate::small_sort;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-topology/1.0";
+pub const SCHEMA: &str = "rdma-doctor-topology/1.1";
 
 /// A node's topology. Unknown values are `null`, and `unknown` says why.
 #[derive(Debug, Serialize)]
@@ -30,6 +32,8 @@ pub struct Topology {
     pub numa_nodes: Option<u64>,
     /// The NUMA nodes on none of whose CPUs the process may run.
     pub cpu_nodes_forbidden: Option<Vec<String>>,
+    /// The CPUs of each NUMA node, as "0: 0-55,112-167".
+    pub numa_cpus: Option<Vec<String>>,
     /// The file from which NCCL takes the topology in place of this one.
     pub topo_file: Option<String>,
     /// The GPUs, by PCI address.
@@ -38,6 +42,8 @@ pub struct Topology {
     pub nics: Vec<Nic>,
     /// Each two GPUs, and each GPU with each adapter on PCI.
     pub distances: Vec<Pair>,
+    /// The PCIe links of their paths.
+    pub hops: Vec<Hop>,
     /// The unknown values, and why.
     pub unknown: Vec<String>,
     /// Whether these are all GPUs.
@@ -75,6 +81,17 @@ impl Link {
     }
 }
 
+/// A PCIe link on a path, by the function at its lower end.
+#[derive(Debug, Serialize)]
+pub struct Hop {
+    /// PCI address of that function.
+    pub pci: String,
+    /// The link.
+    pub link: Link,
+    /// Whether it is the bottleneck of a path whose slot can carry more.
+    pub narrow: bool,
+}
+
 /// A GPU.
 #[derive(Debug, Serialize)]
 pub struct Gpu {
@@ -84,6 +101,8 @@ pub struct Gpu {
     pub pci: String,
     /// Vendor and device id.
     pub id: Option<String>,
+    /// Its model, by its driver or its id.
+    pub model: Option<String>,
     /// NUMA node.
     pub numa_node: Option<u64>,
     /// The PCI addresses from the host bridge down to itself.
@@ -107,6 +126,12 @@ pub struct Nic {
     pub pci: Option<String>,
     /// The RDMA devices.
     pub devices: Vec<String>,
+    /// Vendor and device id.
+    pub id: Option<String>,
+    /// Its model, by its id.
+    pub model: Option<String>,
+    /// Its rail: the place among the adapters on PCI that are intended for use.
+    pub rail: Option<usize>,
     /// Whether it is software.
     pub software: Option<bool>,
     /// Whether one of its ports is intended for use.
@@ -145,6 +170,8 @@ pub struct Pair {
     pub to: String,
     /// PIX, PXB, PHB, NODE or SYS.
     pub distance: Option<&'static str>,
+    /// How many NVLinks connect two GPUs, directly or through switches; 0 if none does.
+    pub nvlinks: Option<u64>,
 }
 
 /// Collects facts; says once why one is missing.
@@ -179,12 +206,9 @@ impl Reader<'_> {
     /// The link to the port above. A function without one (on a root bus, in a virtual machine) is not missed.
     fn link(&mut self, node: Id, pci: &str) -> Option<Link> {
         let id = self.facts.find(Subject::Hop, node, pci)?;
-        Some(Link {
-            generation: self.get(id, hop::GENERATION)?,
-            width: self.get(id, hop::WIDTH)?,
-            possible_generation: self.facts.known(id, hop::POSSIBLE_GENERATION),
-            possible_width: self.facts.known(id, hop::POSSIBLE_WIDTH),
-        })
+        self.get(id, hop::GENERATION)?;
+        self.get(id, hop::WIDTH)?;
+        link(self.facts, id)
     }
 }
 
@@ -210,24 +234,65 @@ impl Topology {
             schema: SCHEMA,
             node: facts.name(node).to_owned(),
             numa_nodes: reader.get(node, node::NUMA_NODES),
+            numa_cpus: reader.path(node, node::NUMA_CPUS),
             cpu_nodes_forbidden: forbidden.map(|f| f.iter().map(|n| n.to_string()).collect()),
             topo_file: topo_file.map(|file| file.to_string()),
             gpus,
             nics,
             distances,
+            hops: hops(facts, node),
             unknown: reader.unknown,
             all_gpus,
             all_nics: all_functions && all_devices,
         }
     }
 
-    /// The distance of two functions, if it is known.
-    fn distance(&self, a: &str, b: &str) -> Option<&'static str> {
-        let found = self
-            .distances
-            .iter()
-            .find(|p| (p.from == a && p.to == b) || (p.from == b && p.to == a));
-        found.and_then(|pair| pair.distance)
+    /// Names the devices whose model is not known yet, by a text of the form of pci.ids.
+    pub fn name_models(&mut self, pci_ids: &str) {
+        let gpus = self.gpus.iter_mut().map(|gpu| (&gpu.id, &mut gpu.model));
+        let nics = self.nics.iter_mut().map(|nic| (&nic.id, &mut nic.model));
+        for (id, model) in gpus.chain(nics) {
+            if let (Some(id), None) = (id, &model) {
+                *model = models::in_pci_ids(pci_ids, id).map(str::to_owned);
+            }
+        }
+    }
+
+    /// The CPUs of a NUMA node, if they are known.
+    fn cpus(&self, numa_node: u64) -> Option<&str> {
+        let mut all = self.numa_cpus.iter().flatten();
+        all.find_map(|cpus| cpus.strip_prefix(&format!("{numa_node}: ")))
+    }
+
+    fn pair(&self, a: &str, b: &str) -> Option<&Pair> {
+        let mut pairs = self.distances.iter();
+        pairs.find(|p| (p.from == a && p.to == b) || (p.from == b && p.to == a))
+    }
+
+    /// The matrix's word for two functions: NV and the number of NVLinks, as `nvidia-smi topo -m` has it, else their distance.
+    fn word(&self, a: &str, b: &str) -> String {
+        if a == b {
+            return "X".to_owned();
+        }
+        match self.pair(a, b) {
+            Some(Pair {
+                nvlinks: Some(n @ 1..),
+                ..
+            }) => format!("NV{n}"),
+            pair => pair
+                .and_then(|pair| pair.distance)
+                .unwrap_or("?")
+                .to_owned(),
+        }
+    }
+
+    /// The columns of the matrix: the name and the PCI address of each GPU and of each adapter on PCI.
+    fn columns(&self) -> Vec<(String, &str)> {
+        let gpus = self.gpus.iter();
+        let gpus = gpus.map(|gpu| (format!("GPU{}", gpu.index), gpu.pci.as_str()));
+        let nics = self.nics.iter();
+        let nics = nics.filter_map(|nic| Some((format!("NIC{}", nic.index), nic.pci.as_deref()?)));
+        gpus.chain(nics).collect()
     }
 }
 
@@ -255,9 +320,12 @@ fn gpus(reader: &mut Reader<'_>, node: Id) -> Vec<Gpu> {
         .enumerate()
         .map(|(index, id)| {
             let pci = facts.name(id).to_owned();
+            let device = reader.text(id, gpu::ID);
+            let by_driver = facts.known(id, gpu::MODEL).map(|model| model.to_string());
             Gpu {
                 index,
-                id: reader.text(id, gpu::ID),
+                model: by_driver.or_else(|| built_in(device.as_deref())),
+                id: device,
                 numa_node: reader.get(id, gpu::NUMA_NODE),
                 path: reader.path(id, gpu::PATH),
                 link: reader.link(node, &pci),
@@ -289,7 +357,12 @@ fn nics(reader: &mut Reader<'_>, node: Id) -> Vec<Nic> {
         let numa_node = reader.get(id, function::NUMA_NODE);
         let path = reader.path(id, function::PATH);
         let link = reader.link(node, pci);
-        nics.push(nic(reader, Some(pci), &own, numa_node, path, link));
+        let id = reader.text(id, function::ID);
+        nics.push(Nic {
+            model: built_in(id.as_deref()),
+            id,
+            ..nic(reader, Some(pci), &own, numa_node, path, link)
+        });
     }
     for (id, pci) in &devices {
         if !taken.contains(id) {
@@ -307,10 +380,55 @@ fn nics(reader: &mut Reader<'_>, node: Id) -> Vec<Nic> {
         let key = |nic: &Nic| (nic.pci.is_none(), nic.pci.clone(), nic.name.clone());
         key(a).cmp(&key(b))
     });
+    let mut rails = 0..;
     for (index, nic) in nics.iter_mut().enumerate() {
         nic.index = index;
+        if nic.intended == Some(true) && nic.pci.is_some() {
+            nic.rail = rails.next();
+        }
     }
     nics
+}
+
+fn built_in(id: Option<&str>) -> Option<String> {
+    models::built_in(id?).map(str::to_owned)
+}
+
+fn hops(facts: &Facts, node: Id) -> Vec<Hop> {
+    // The narrowest link of a path matters where the path carries less than the slot.
+    let gpus = facts.below(node, Subject::Gpu).map(|id| {
+        let (path, slot) = (gpu::PATH_BANDWIDTH, gpu::SLOT_BANDWIDTH);
+        (id, gpu::NARROWEST_HOP, path, slot)
+    });
+    let functions = facts.below(node, Subject::Function).map(|id| {
+        let (path, slot) = (function::PATH_BANDWIDTH, function::SLOT_BANDWIDTH);
+        (id, function::NARROWEST_HOP, path, slot)
+    });
+    let narrow: HashSet<Arc<str>> = gpus
+        .chain(functions)
+        .filter(|(id, _, path, slot)| {
+            let both = facts.known(*id, *path).zip(facts.known(*id, *slot));
+            both.is_some_and(|(path, slot)| path.0 < slot.0)
+        })
+        .filter_map(|(id, hop, ..)| facts.known(id, hop))
+        .collect();
+    let hops = facts.below(node, Subject::Hop).filter_map(|id| {
+        Some(Hop {
+            pci: facts.name(id).to_owned(),
+            link: link(facts, id)?,
+            narrow: narrow.contains(facts.name(id)),
+        })
+    });
+    hops.collect()
+}
+
+fn link(facts: &Facts, id: Id) -> Option<Link> {
+    Some(Link {
+        generation: facts.known(id, hop::GENERATION)?,
+        width: facts.known(id, hop::WIDTH)?,
+        possible_generation: facts.known(id, hop::POSSIBLE_GENERATION),
+        possible_width: facts.known(id, hop::POSSIBLE_WIDTH),
+    })
 }
 
 fn nic(
@@ -352,6 +470,9 @@ fn nic(
     let first = names.first().map(String::as_str);
     Nic {
         index: 0,
+        id: None,
+        model: None,
+        rail: None,
         name: first.or(pci).unwrap_or("?").to_owned(),
         pci: pci.map(str::to_owned),
         devices: names,
@@ -384,7 +505,12 @@ fn distances(reader: &mut Reader<'_>, node: Id) -> Vec<Pair> {
             reader.text(id, gpu_pair::SECOND),
         ) {
             let distance = reader.get(id, gpu_pair::DISTANCE).map(Distance::word);
-            pairs.push(Pair { from, to, distance });
+            pairs.push(Pair {
+                from,
+                to,
+                distance,
+                nvlinks: nvlinks(facts, node, id),
+            });
         }
     }
     for id in facts.below(node, Subject::GpuNic) {
@@ -396,8 +522,28 @@ fn distances(reader: &mut Reader<'_>, node: Id) -> Vec<Pair> {
             .map(|function| facts.name(*function).to_owned());
         if let (Some(from), Some(to)) = (gpu, function) {
             let distance = reader.get(id, gpu_nic::DISTANCE).map(Distance::word);
-            pairs.push(Pair { from, to, distance });
+            pairs.push(Pair {
+                from,
+                to,
+                distance,
+                nvlinks: None,
+            });
         }
     }
     pairs
+}
+
+/// The NVLinks between two GPUs; through switches as many as both have that lead to one.
+fn nvlinks(facts: &Facts, node: Id, pair: Id) -> Option<u64> {
+    match facts.known(pair, gpu_pair::NVLINKS) {
+        Some(direct @ 1..) => return Some(direct),
+        // Without NVML's word on the pair it is open whether switches connect them.
+        _ if facts.known(pair, gpu_pair::NVLINK)? => {}
+        _ => return Some(0),
+    }
+    let to_switch = |end: Key<Arc<str>>| {
+        let gpu = facts.find(Subject::Gpu, node, &facts.known(pair, end)?)?;
+        facts.known(gpu, gpu::NVLINKS_TO_SWITCH)
+    };
+    Some(to_switch(gpu_pair::FIRST)?.min(to_switch(gpu_pair::SECOND)?))
 }

@@ -56,6 +56,7 @@ mod fixtures;
 mod formats;
 mod fuzzed;
 mod ground;
+mod html;
 mod imports;
 mod integrate;
 mod inventory;

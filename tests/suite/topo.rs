@@ -64,7 +64,7 @@ fn a_narrow_terminal_gets_the_matrix_in_blocks() {
 #[test]
 fn the_json_form_has_every_pair_and_null_for_what_is_not_known() {
     let topology = serde_json::to_value(topology("modelled-topology-vm.jsonl")).unwrap();
-    assert_eq!(topology["schema"], "rdma-doctor-topology/1.0");
+    assert_eq!(topology["schema"], "rdma-doctor-topology/1.1");
     assert_eq!(topology["gpus"].as_array().unwrap().len(), 8);
     assert_eq!(topology["nics"].as_array().unwrap().len(), 4);
     assert_eq!(topology["distances"].as_array().unwrap().len(), 28 + 32);

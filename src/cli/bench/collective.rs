@@ -1,5 +1,6 @@
 //! `rdma-doctor bench all-reduce` and the other collectives.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use clap::Args;
 use super::assembly;
 use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
-use crate::cli::Format;
+use crate::cli::MeasurementFormat;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::exit::Exit;
@@ -20,6 +21,7 @@ use crate::measure::plan::run::{Backend, Point, iterations};
 use crate::measure::run::team::BisectionLimits;
 use crate::measure::run::team::PartRequest;
 use crate::report::collective::text;
+use crate::report::html::charts;
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
 pub const REFERENCE: u64 = 4_000_000_000;
@@ -75,8 +77,8 @@ pub struct CollectiveArgs {
     #[command(flatten)]
     pub together: TogetherArgs,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
+    pub format: MeasurementFormat,
 }
 
 /// The checks that judge what was measured.
@@ -133,8 +135,9 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     };
     let (collectives, _) = measuring::collectives(&facts, node, &recording, why);
     let report = measuring::judged(&mut facts, &recording, node, CHECKS)?;
-    measuring::show(args.format, &collectives, report.as_ref(), |out| {
-        text::write(out, &collectives)
+    let text = |out: &mut dyn Write| text::write(out, &collectives);
+    measuring::show(args.format, &collectives, report.as_ref(), text, |page| {
+        charts::bandwidth(page, &collectives, None)
     })?;
     let exit = measuring::exit(
         collectives.is_measured(),

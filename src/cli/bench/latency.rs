@@ -12,7 +12,7 @@ use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
 use crate::cli::input;
 use crate::cli::together::{TogetherArgs, starter};
-use crate::cli::{Format, output};
+use crate::cli::{MeasurementFormat, output};
 use crate::exit::Exit;
 use crate::measure::plan::flags::{self, Flags};
 use crate::measure::plan::latency::{self, Latency};
@@ -21,6 +21,7 @@ use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{Backend, Point};
 use crate::measure::run::team::PartRequest;
 use crate::report::collective::{Collectives, text};
+use crate::report::html::charts;
 use crate::report::latency::{FLAGS, FlagsReport, LATENCY, LatencyReport, is_whole};
 
 /// What of latency is measured.
@@ -45,8 +46,8 @@ pub struct LatencyArgs {
     #[command(flatten)]
     pub together: TogetherArgs,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
+    pub format: MeasurementFormat,
 }
 
 /// What of flags is measured.
@@ -74,8 +75,8 @@ pub struct FlagsArgs {
     #[command(flatten)]
     pub together: TogetherArgs,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
+    pub format: MeasurementFormat,
 }
 
 /// Runs `bench latency`.
@@ -136,7 +137,7 @@ struct FigureRequest<'a> {
     who: &'a MeasureArgs,
     together: &'a TogetherArgs,
     deadline: Duration,
-    format: Format,
+    format: MeasurementFormat,
     /// The schema of the figure.
     schema: &'a str,
     /// What the figure is of.
@@ -173,17 +174,26 @@ impl FigureRequest<'_> {
         let figure = results
             .and_then(|results| figure(&results, ranks))
             .filter(|_| is_whole(&collectives.rows));
-        output::print(|out| match (self.format, &figure) {
-            (Format::Json, _) => {
+        let text = |out: &mut dyn Write| match &figure {
+            Some(figure) => write(figure, out, &collectives),
+            None => write_without_figure(out, &collectives, self.what),
+        };
+        match self.format {
+            MeasurementFormat::Text => output::print(text)?,
+            MeasurementFormat::Html => {
+                let knee = serde_json::to_value(&figure)?["knee"].as_f64();
+                measuring::show_page(None, text, |page| {
+                    charts::bandwidth(page, &collectives, knee)
+                })?;
+            }
+            MeasurementFormat::Json => output::print(|out| {
                 let mut value = serde_json::to_value(&collectives)?;
                 value["schema"] = self.schema.into();
                 value["figure"] = serde_json::to_value(&figure)?;
                 serde_json::to_writer_pretty(&mut *out, &value)?;
                 writeln!(out)
-            }
-            (Format::Text, Some(figure)) => write(figure, out, &collectives),
-            (Format::Text, None) => write_without_figure(out, &collectives, self.what),
-        })?;
+            })?,
+        }
         let badly = collectives.went_badly();
         let measured = collectives.is_measured() && (figure.is_some() || badly);
         let exit = measuring::exit(measured, badly, None);

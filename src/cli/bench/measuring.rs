@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::check::{Check, Outcome, Severity, judge};
 use crate::cli::input::{self, BadUsage};
-use crate::cli::{AskArgs, Format, many, output, record, seconds};
+use crate::cli::{AskArgs, MeasurementFormat, many, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::limit;
 use crate::fact::{Bytes, Facts, Id};
@@ -20,6 +20,7 @@ use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{Backend, NAME};
 use crate::measure::plan::scope::Scopes;
 use crate::report::collective::Collectives;
+use crate::report::html::{self, Markup};
 use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::terminal;
@@ -263,13 +264,17 @@ pub fn judged(
 ///
 /// The output's.
 pub fn show(
-    format: Format,
+    format: MeasurementFormat,
     measured: &impl serde::Serialize,
     report: Option<&Report>,
     text: impl Fn(&mut dyn Write) -> std::io::Result<()>,
+    draw: impl Fn(&mut Markup),
 ) -> anyhow::Result<()> {
+    if format == MeasurementFormat::Html {
+        return show_page(report, text, draw);
+    }
     output::print(|out| match format {
-        Format::Json => {
+        MeasurementFormat::Json => {
             let mut value = serde_json::to_value(measured)?;
             value["findings"] = match report {
                 Some(report) => serde_json::to_value(&report.causes)?,
@@ -281,7 +286,7 @@ pub fn show(
             serde_json::to_writer_pretty(&mut *out, &value)?;
             writeln!(out)
         }
-        Format::Text => {
+        _ => {
             text(out)?;
             let speaks = |report: &&Report| !report.causes.is_empty() || !report.waived.is_empty();
             if let Some(report) = report.filter(speaks) {
@@ -292,6 +297,29 @@ pub fn show(
             Ok(())
         }
     })
+}
+
+/// Shows a measurement as a page: its drawing, and the text as it is.
+///
+/// # Errors
+///
+/// The output's.
+pub fn show_page(
+    report: Option<&Report>,
+    text: impl Fn(&mut dyn Write) -> std::io::Result<()>,
+    draw: impl Fn(&mut Markup),
+) -> anyhow::Result<()> {
+    terminal::set_color(false);
+    let (mut words, mut drawing, mut page) = (Vec::new(), Markup::default(), Vec::new());
+    text(&mut words)?;
+    draw(&mut drawing);
+    html::measurement(
+        &mut page,
+        &String::from_utf8_lossy(&words),
+        &drawing,
+        report,
+    )?;
+    output::print_raw(&page)
 }
 
 /// The exit status of a measurement: what was found decides.

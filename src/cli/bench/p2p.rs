@@ -1,5 +1,6 @@
 //! `rdma-doctor bench p2p`: copies between GPUs, and with the host.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,13 +9,14 @@ use clap::Args;
 use super::measuring::{self, bytes_within};
 
 use crate::cli::input::{self, BadUsage};
-use crate::cli::{AskArgs, Format, output, record, seconds};
+use crate::cli::{AskArgs, MeasurementFormat, output, record, seconds};
 use crate::exit::Exit;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Id, node};
 use crate::measure::plan::gpu_choice::choose_gpus;
 use crate::measure::plan::p2p::{NAME, Plan, Results};
 use crate::measure::run::copies::measure_copies;
+use crate::report::html::charts;
 use crate::report::p2p::{Copies, text};
 use crate::source::Refusal;
 use crate::source::recording::Recording;
@@ -47,8 +49,8 @@ pub struct P2pArgs {
     #[arg(long, requires = "record")]
     pub no_redact: bool,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
+    pub format: MeasurementFormat,
 }
 
 /// The checks that judge what was measured.
@@ -74,8 +76,9 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
         Err(refusal) => Copies::nothing(&facts, node, nothing(&facts, node, &refusal)),
     };
     let report = measuring::judged(&mut facts, &recording, node, CHECKS)?;
-    measuring::show(args.format, &copies, report.as_ref(), |out| {
-        text::write(out, &copies, output::width())
+    let text = |out: &mut dyn Write| text::write(out, &copies, output::width());
+    measuring::show(args.format, &copies, report.as_ref(), text, |page| {
+        charts::copies(page, &copies)
     })?;
     Ok(measuring::exit(
         copies.is_measured(),

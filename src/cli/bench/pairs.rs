@@ -1,5 +1,6 @@
 //! `rdma-doctor bench pairs`: the nodes of a launch with each other.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use super::measuring;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::session::{Part, part};
 use crate::cli::together::{TogetherArgs, starter};
-use crate::cli::{AskArgs, Format, output, record, seconds};
+use crate::cli::{AskArgs, MeasurementFormat, output, record, seconds};
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
@@ -22,6 +23,7 @@ use crate::measure::plan::pairs::verdict;
 use crate::measure::plan::pairs::{NAME, Plan, Results};
 use crate::measure::run::pairs::backend_decision::{PairRequest, decide};
 use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
+use crate::report::html::charts;
 use crate::report::pairs::{Pairs, text};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
@@ -65,8 +67,8 @@ pub struct PairsArgs {
     #[command(flatten)]
     pub together: TogetherArgs,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
+    pub format: MeasurementFormat,
 }
 
 /// The checks that judge what was measured.
@@ -178,7 +180,7 @@ pub(in crate::cli) fn put(recording: &mut Recording, results: &Results) {
 }
 
 /// Shows what a recording has, and what checks say of it.
-fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
+fn show(recording: &Recording, format: MeasurementFormat) -> anyhow::Result<Exit> {
     let (mut facts, nodes) = input::facts_of_site(std::slice::from_ref(recording))?;
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
@@ -188,8 +190,9 @@ fn show(recording: &Recording, format: Format) -> anyhow::Result<Exit> {
         Err(refusal) => Pairs::nothing(refusal.to_string()),
     };
     let report = measuring::judged(&mut facts, recording, node, CHECKS)?;
-    measuring::show(format, &pairs, report.as_ref(), |out| {
-        text::write(out, &pairs)
+    let text = |out: &mut dyn Write| text::write(out, &pairs);
+    measuring::show(format, &pairs, report.as_ref(), text, |page| {
+        charts::pairs(page, &pairs)
     })?;
     Ok(measuring::exit(
         pairs.nothing.is_none(),

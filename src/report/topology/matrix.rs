@@ -23,20 +23,12 @@ const LEGEND: [(&str, &str); 5] = [
 
 /// Writes the matrix in blocks of as many columns as fit, and its legend.
 pub(super) fn write(out: &mut dyn Write, topology: &Topology, width: usize) -> io::Result<()> {
-    let mut columns: Vec<(String, &str)> = Vec::new();
-    for gpu in &topology.gpus {
-        columns.push((format!("GPU{}", gpu.index), &gpu.pci));
-    }
-    for nic in &topology.nics {
-        if let Some(pci) = &nic.pci {
-            columns.push((format!("NIC{}", nic.index), pci));
-        }
-    }
+    let columns = topology.columns();
     // Names and words have four letters; from the tenth GPU or adapter on, names have more.
     let longest = columns.iter().map(|(name, _)| name.len()).max();
     let cell = longest.unwrap_or(4) + 1;
     let fit = (width.saturating_sub(cell + NUMA) / cell).max(1);
-    let mut used: Vec<&str> = Vec::new();
+    let mut used: Vec<String> = Vec::new();
     for block in columns.chunks(fit) {
         write!(out, "{:cell$}", "")?;
         for (name, _) in block {
@@ -46,21 +38,19 @@ pub(super) fn write(out: &mut dyn Write, topology: &Topology, width: usize) -> i
         for gpu in &topology.gpus {
             write!(out, "{:<cell$}", format!("GPU{}", gpu.index))?;
             for (_, pci) in block {
-                let word = match *pci == gpu.pci {
-                    true => "X",
-                    false => topology.distance(&gpu.pci, pci).unwrap_or("?"),
-                };
-                if !used.contains(&word) {
-                    used.push(word);
-                }
+                let word = topology.word(&gpu.pci, pci);
                 let padded = format!("{word:<cell$}");
-                let shown = match word {
+                let shown = match word.as_str() {
                     "PIX" | "PXB" => padded.bold(),
+                    nvlink if nvlink.starts_with("NV") => padded.bold(),
                     "?" => padded.magenta(),
                     "X" | "SYS" => padded.dimmed(),
                     _ => padded.normal(),
                 };
                 write!(out, "{shown}")?;
+                if !used.contains(&word) {
+                    used.push(word);
+                }
             }
             match gpu.numa_node {
                 Some(numa) => writeln!(out, "{numa}")?,
@@ -69,14 +59,28 @@ pub(super) fn write(out: &mut dyn Write, topology: &Topology, width: usize) -> i
         }
         writeln!(out)?;
     }
-    for (word, meaning) in LEGEND.iter().filter(|(word, _)| used.contains(word)) {
+    for (word, meaning) in legend(topology, &used) {
         writeln!(out, "  {word:<4}  {meaning}")?;
     }
-    if topology.gpus.len() > 1 {
-        writeln!(
-            out,
-            "  Between GPUs the way over PCIe; NVLink is not looked at."
-        )?;
-    }
     Ok(())
+}
+
+/// The words that are used, with their meanings.
+fn legend(topology: &Topology, used: &[String]) -> Vec<(&'static str, &'static str)> {
+    let is_nvlink = |word: &String| word.starts_with("NV");
+    let mut legend = Vec::new();
+    if used.iter().any(is_nvlink) {
+        legend.push(("NV#", "this many NVLinks, directly or through NVSwitches"));
+    }
+    let is_used = |word: &str| used.iter().any(|other| other == word);
+    legend.extend(LEGEND.iter().filter(|(word, _)| is_used(word)));
+    let mut between_gpus = topology
+        .distances
+        .iter()
+        .take_while(|pair| topology.gpus.iter().any(|gpu| gpu.pci == pair.to));
+    if between_gpus.any(|pair| pair.nvlinks.is_none()) {
+        let unknown = "between GPUs the way over PCIe: NVLink is unknown (NVML)";
+        legend.push(("", unknown));
+    }
+    legend
 }

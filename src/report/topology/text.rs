@@ -4,11 +4,10 @@ use std::io::{self, Write};
 
 use crate::terminal::{Paint, Painted};
 
-use super::tree::{self, PlacedLeaf, TreeLeaf, TreePart};
+use super::tree::{self, TreeLeaf, TreePart};
 use super::{Gpu, Link, Nic, Port, Topology, matrix};
 use crate::fact::BitRate;
 use crate::report::plural;
-use crate::small_sort;
 
 /// Writes the topology for people, in lines of at most `width` columns where names allow it.
 pub fn write(out: &mut dyn Write, topology: &Topology, width: usize) -> io::Result<()> {
@@ -60,42 +59,10 @@ impl Page<'_> {
 
     fn tree(&self, out: &mut dyn Write) -> io::Result<()> {
         let t = self.topology;
-        // By NUMA node; devices without a known one come last.
-        let mut numa: Vec<Option<u64>> = Vec::new();
-        let mut placed: Vec<(Option<u64>, PlacedLeaf<'_>)> = Vec::new();
-        let mut unplaced: Vec<TreeLeaf> = Vec::new();
-        let gpus = t
-            .gpus
-            .iter()
-            .map(|gpu| (TreeLeaf::Gpu(gpu.index), gpu.numa_node, gpu.path.as_deref()));
-        let nics = t
-            .nics
-            .iter()
-            .map(|nic| (TreeLeaf::Nic(nic.index), nic.numa_node, nic.path.as_deref()));
-        for (end, at, path) in gpus.chain(nics) {
-            match path {
-                Some(path) => {
-                    if !numa.contains(&at) {
-                        numa.push(at);
-                    }
-                    placed.push((at, PlacedLeaf { end, path }));
-                }
-                None => unplaced.push(end),
-            }
-        }
-        small_sort::by_key(&mut numa, |at| (at.is_none(), *at));
-        for at in numa {
+        let (placed, unplaced) = tree::by_numa_node(t);
+        for (at, here) in placed {
             writeln!(out)?;
             self.numa(out, at)?;
-            let mut here: Vec<PlacedLeaf<'_>> = Vec::new();
-            for (other, one) in &placed {
-                if *other == at {
-                    here.push(PlacedLeaf {
-                        end: one.end,
-                        path: one.path,
-                    });
-                }
-            }
             self.parts(out, &tree::host_bridges(&here), "")?;
         }
         self.unplaced(out, &unplaced)?;
@@ -117,7 +84,14 @@ impl Page<'_> {
                 format!("NUMA node {at}").bold(),
                 "(this process may run on none of its CPUs)".yellow()
             ),
-            Some(at) => writeln!(out, "{}", format!("NUMA node {at}").bold()),
+            Some(at) => {
+                let cpus = self
+                    .topology
+                    .cpus(at)
+                    .map(|cpus| format!("CPUs {cpus}").dimmed());
+                let cpus = cpus.map_or(String::new(), |cpus| format!("  {cpus}"));
+                writeln!(out, "{}{cpus}", format!("NUMA node {at}").bold())
+            }
             None => writeln!(out, "{}", "NUMA node ?".magenta().bold()),
         }
     }
@@ -247,7 +221,7 @@ impl Page<'_> {
 }
 
 /// `PCIe 5.0 x16`, with what is possible if it runs lower.
-fn link_words(link: Option<Link>) -> Option<Painted> {
+pub(super) fn link_words(link: Option<Link>) -> Option<Painted> {
     let link = link?;
     let now = format!("PCIe {}.0 x{}", link.generation, link.width);
     Some(if link.is_lowered() {
@@ -264,12 +238,12 @@ fn hidden_words(hidden: usize) -> Option<Painted> {
     (hidden > 0).then(|| format!("below {hidden} more {switches}").dimmed())
 }
 
-fn gpu_words(gpu: &Gpu, hidden: usize) -> Vec<Painted> {
+pub(super) fn gpu_words(gpu: &Gpu, hidden: usize) -> Vec<Painted> {
     let mut words = vec![
         format!("GPU{}", gpu.index).bold(),
         gpu.pci.normal(),
-        match &gpu.id {
-            Some(id) => id.normal(),
+        match gpu.model.as_ref().or(gpu.id.as_ref()) {
+            Some(model) => model.normal(),
             None => "?".magenta(),
         },
     ];
@@ -281,13 +255,15 @@ fn gpu_words(gpu: &Gpu, hidden: usize) -> Vec<Painted> {
     words
 }
 
-fn nic_words(nic: &Nic, hidden: usize) -> Vec<Painted> {
+pub(super) fn nic_words(nic: &Nic, hidden: usize) -> Vec<Painted> {
     let names = match nic.devices.is_empty() {
         true => "no RDMA device".magenta(),
         false => nic.devices.join(", ").normal(),
     };
     let mut words = vec![format!("NIC{}", nic.index).bold(), names];
     words.extend(nic.pci.as_ref().map(|pci| pci.normal()));
+    words.extend(nic.model.as_ref().map(|model| model.normal()));
+    words.extend(nic.rail.map(|rail| format!("rail {rail}").normal()));
     if nic.software == Some(true) {
         words.push("software".normal());
     }
@@ -301,7 +277,7 @@ fn nic_words(nic: &Nic, hidden: usize) -> Vec<Painted> {
 }
 
 /// `port 1: active 400 Gb/s infiniband ib0`
-fn port_words(port: &Port) -> Painted {
+pub(super) fn port_words(port: &Port) -> Painted {
     let number = port.name.rsplit('/').next().unwrap_or("?");
     let rate = port.rate.map_or("?".to_owned(), |r| BitRate(r).to_string());
     let mut text = format!(

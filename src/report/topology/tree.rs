@@ -1,7 +1,9 @@
 //! The tree: NUMA node, host bridge, switches, and what hangs below them. Ports on which nothing branches are left out.
 
-use crate::small_sort;
 use std::collections::BTreeMap;
+
+use super::Topology;
+use crate::small_sort;
 
 /// A leaf of the tree: a GPU or an adapter, by its index in the topology's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,31 @@ pub(super) enum TreePart {
 pub(super) struct PlacedLeaf<'t> {
     pub(super) end: TreeLeaf,
     pub(super) path: &'t [String],
+}
+
+/// Leaves of a NUMA node, if that is known.
+type OfNumaNode<'t> = (Option<u64>, Vec<PlacedLeaf<'t>>);
+
+/// The leaves by NUMA node, those without a known one last; and those without a path.
+pub(super) fn by_numa_node(topology: &Topology) -> (Vec<OfNumaNode<'_>>, Vec<TreeLeaf>) {
+    let mut placed: Vec<OfNumaNode<'_>> = Vec::new();
+    let mut unplaced: Vec<TreeLeaf> = Vec::new();
+    let gpus = topology.gpus.iter();
+    let gpus = gpus.map(|gpu| (TreeLeaf::Gpu(gpu.index), gpu.numa_node, gpu.path.as_deref()));
+    let nics = topology.nics.iter();
+    let nics = nics.map(|nic| (TreeLeaf::Nic(nic.index), nic.numa_node, nic.path.as_deref()));
+    for (end, at, path) in gpus.chain(nics) {
+        let Some(path) = path else {
+            unplaced.push(end);
+            continue;
+        };
+        match placed.iter_mut().find(|(other, _)| *other == at) {
+            Some((_, here)) => here.push(PlacedLeaf { end, path }),
+            None => placed.push((at, vec![PlacedLeaf { end, path }])),
+        }
+    }
+    small_sort::by_key(&mut placed, |(at, _)| (at.is_none(), *at));
+    (placed, unplaced)
 }
 
 /// The parts below each host bridge, in the order of the bridges.

@@ -1,0 +1,279 @@
+//! The report as one HTML file that loads nothing: the text report's content, with drawings.
+
+pub mod charts;
+mod cluster;
+mod findings;
+pub mod marks;
+pub mod markup;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+pub use markup::Markup;
+
+use super::text::{self, Detail};
+use super::{Report, ToolFormat, all_facts};
+use crate::check::{Catalogue, Verdict};
+use crate::exit::Exit;
+use crate::fact::{Fact, Facts, Id};
+use crate::report::ablation::Ablation;
+use crate::report::topology::{Topology, svg::NodeDrawing};
+
+/// The format of one report, or of several in one file.
+pub const FORMAT: ToolFormat = ToolFormat {
+    name: "html",
+    about: "For a browser: one file with drawings, which loads nothing",
+    escapes: true,
+    write: |out, report| {
+        let mut page = Markup::default();
+        write_report(&mut page, report)?;
+        document(out, &report.headline, &page)
+    },
+    each: Some(|out, reports| {
+        let mut page = Markup::default();
+        for (name, report) in reports {
+            page.put("<p class=\"of\">{}</p>\n", &[name]);
+            write_report(&mut page, report)?;
+        }
+        document(out, "rdma-doctor: reports", &page)
+    }),
+    exit: Report::exit,
+};
+
+const STYLE: &str = concat!(
+    include_str!("html/page.css"),
+    include_str!("topology/node.css")
+);
+const SCRIPT: &str = include_str!("html/filter.js");
+/// What a browser may load and run: this style and this script, by their hashes. A test holds it.
+const POLICY: &str = include_str!("html/policy.txt");
+
+/// Draws a node: its devices with their verdicts, its ablation, its facts.
+///
+/// # Errors
+///
+/// None: memory takes every byte.
+pub fn of_node(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    node: Id,
+) -> io::Result<Markup> {
+    let mut page = Markup::default();
+    let drawing = NodeDrawing {
+        topology: Topology::of(facts, node),
+        marks: Some(marks::Marks::of(catalogue, facts, verdicts)),
+    };
+    drawing.draw(&mut page);
+    charts::ablation(&mut page, &Ablation::of(facts, node))?;
+    fact_table(&mut page, facts);
+    Ok(page)
+}
+
+/// Writes the page of a measurement: its first words lead; all of its text stands below the drawing.
+///
+/// # Errors
+///
+/// The output's.
+pub fn measurement(
+    out: &mut dyn Write,
+    words: &str,
+    drawing: &Markup,
+    report: Option<&Report>,
+) -> io::Result<()> {
+    let first = words.lines().map(str::trim).find(|line| !line.is_empty());
+    let first = first.unwrap_or("nothing was measured");
+    let found = report.filter(|report| !report.causes.is_empty());
+    let title = found.map_or(first, |report| &report.headline);
+    let worst = found.and_then(|report| report.causes.first());
+    let worst = worst.map_or("measured", |cause| cause.severity);
+    let mut page = Markup::default();
+    header(&mut page, worst, worst, title, first);
+    page.append(drawing);
+    if let Some(report) = found {
+        findings::list(&mut page, "Causes", &report.causes);
+    }
+    page.put("<section>\n<h2>In words</h2>\n", &[]);
+    page.text(|out| out.write_all(words.as_bytes()))?;
+    page.put("</section>\n", &[]);
+    document(out, title, &page)
+}
+
+/// Writes a document around its content.
+///
+/// # Errors
+///
+/// The output's.
+pub fn document(out: &mut dyn Write, title: &str, content: &Markup) -> io::Result<()> {
+    let mut page = Markup::default();
+    page.put(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+        &[],
+    );
+    page.put(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"",
+        &[],
+    );
+    page.put(POLICY, &[]);
+    page.put(
+        "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>",
+        &[&title],
+    );
+    page.put(STYLE, &[]);
+    page.put("</style>\n</head>\n<body>\n<main>\n", &[]);
+    page.append(content);
+    let version = env!("CARGO_PKG_VERSION");
+    page.put(
+        "</main>\n<footer>rdma-doctor {}</footer>\n<script>",
+        &[&version],
+    );
+    page.put(SCRIPT, &[]);
+    page.put("</script>\n</body>\n</html>\n", &[]);
+    out.write_all(page.as_str().as_bytes())
+}
+
+/// Writes the answer, and below it what it is about.
+fn header(page: &mut Markup, class: &str, label: &str, title: &str, about: &str) {
+    page.put(
+        "<header class=\"verdict {}\">\n<p class=\"badge\">{}</p>\n<h1>{}</h1>\n<p class=\"aside\">{}</p>\n</header>\n",
+        &[&class, &label, &title, &about],
+    );
+}
+
+fn write_report(page: &mut Markup, report: &Report) -> io::Result<()> {
+    let (class, label) = match report.exit() {
+        Exit::Errors => ("error", "error"),
+        Exit::Warnings => ("warning", "warning"),
+        Exit::Healthy => ("ok", "ok"),
+        _ => ("unknown", "unknown"),
+    };
+    header(
+        page,
+        class,
+        label,
+        &report.headline,
+        &findings::about(report),
+    );
+    findings::areas(page, report);
+    findings::list(page, "Causes", &report.causes);
+    page.append(&report.drawn);
+    cluster::table(page, report);
+    folded(page, "notes", "Notes", &report.notes.len());
+    findings::list(page, "", &report.notes);
+    page.put("</details>\n", &[]);
+    folded(page, "open", "All of the report as text", &"");
+    page.text(|out| {
+        text::write(
+            out,
+            report,
+            Detail {
+                verbose: true,
+                all: true,
+                open: true,
+                ..Detail::default()
+            },
+            100,
+        )
+    })?;
+    page.put("</details>\n", &[]);
+    Ok(())
+}
+
+/// Begins a part that is folded at first.
+fn folded(page: &mut Markup, id: &str, title: &str, count: &dyn Display) {
+    page.put(
+        "<details id=\"{}\">\n<summary><h2>{}</h2> <span>{}</span></summary>\n",
+        &[&id, &title, count],
+    );
+}
+
+/// Writes a field by which the rows of a table are filtered; without the script it is not shown.
+fn filter(page: &mut Markup, table: &str, example: &str) {
+    page.put(
+        "<p class=\"filter\" hidden><label>Filter <input type=\"search\" data-filters=\"{}\" placeholder=\"{}\"></label> \
+         <output></output></p>\n",
+        &[&table, &example],
+    );
+}
+
+fn fact_table(page: &mut Markup, facts: &Facts) {
+    let all = all_facts(facts);
+    let known = all
+        .iter()
+        .filter(|(.., fact)| matches!(fact, Fact::Known(..)));
+    folded(
+        page,
+        "facts",
+        "Facts",
+        &format_args!("{} known", known.count()),
+    );
+    filter(page, "facts", "words, as: port rate");
+    page.put("<table>\n", &[]);
+    for of_one in all.chunk_by(|(a, ..), (b, ..)| a == b) {
+        let id = of_one[0].0;
+        let title = format!("{} {}", facts.subject(id).name(), facts.name(id));
+        page.put(
+            "<tbody><tr class=\"head\"><th colspan=\"3\">{}\n",
+            &[&title],
+        );
+        for (_, name, fact) in of_one {
+            match fact {
+                Fact::Known(value, origin) => {
+                    page.put("<tr><td>{}<td>{}<td>{}\n", &[name, value, origin])
+                }
+                Fact::Unknown(gap) => page.put(
+                    "<tr class=\"gap\"><td>{}<td>{}<td>{}\n",
+                    &[name, &gap.why, &gap.origin],
+                ),
+            }
+        }
+        page.put("</tbody>\n", &[]);
+    }
+    page.put("</table>\n</details>\n", &[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha2::{Digest, Sha256};
+
+    /// A hash by which a policy of content admits a style or a script, in base 64.
+    fn hash(text: &str) -> String {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let hash = Sha256::digest(text);
+        let mut encoded = String::new();
+        for group in hash.chunks(3) {
+            let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+            let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+            for digit in 0..4 {
+                encoded.push(match digit <= group.len() {
+                    true => char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]),
+                    false => '=',
+                });
+            }
+        }
+        encoded
+    }
+
+    /// `RDMA_DOCTOR_BLESS=1` writes the policy.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the project's own files")]
+    fn the_policy_admits_this_style_and_this_script() {
+        // The example of the W3C's Content Security Policy Level 3, section 8.
+        let example = "qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng=";
+        assert_eq!(hash("alert('Hello, world.');"), example);
+        let policy = format!(
+            "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'",
+            hash(STYLE),
+            hash(SCRIPT)
+        );
+        if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/html/policy.txt");
+            return std::fs::write(path, policy).unwrap();
+        }
+        assert!(POLICY == policy, "style or script changed: make bless");
+    }
+}

@@ -1,0 +1,115 @@
+//! What was examined, and findings with evidence and remedy, as HTML.
+
+use super::Markup;
+use crate::report::{Finding, Report, many};
+
+/// What was examined: the machine, or how many.
+pub(super) fn about(report: &Report) -> String {
+    let node = match report.nodes.as_slice() {
+        [node] => node,
+        several => {
+            let names: Vec<&str> = several.iter().map(|n| n.name.as_str()).collect();
+            return match several.len() {
+                0 => String::new(),
+                n => format!("{n} nodes: {}", many::list(&names)),
+            };
+        }
+    };
+    let kernel = node.kernel.as_ref().map(|k| format!("Linux {k}"));
+    let mut parts = vec![node.name.clone(), format!("recorded {}", node.recorded)];
+    parts.extend(node.os.iter().chain(&kernel).chain(&node.launch).cloned());
+    parts.extend(
+        node.altered
+            .iter()
+            .map(|how| format!("altered by hand: {how}")),
+    );
+    parts.join(" · ")
+}
+
+/// Writes how far each area was examined.
+pub(super) fn areas(page: &mut Markup, report: &Report) {
+    page.put("<section>\n<h2>Examined</h2>\n<ul class=\"areas\">\n", &[]);
+    for area in &report.areas {
+        let (class, word) = match area.state {
+            "examined" => ("ok", "examined"),
+            "partly" => ("unknown", "partly"),
+            "not-examined" => ("unknown", "not seen"),
+            _ if area.is_wanting() => ("unknown", "absent"),
+            _ => ("", "none here"),
+        };
+        page.put(
+            "<li class=\"{}\"><b>{}</b> <i>{}</i><span>{}</span></li>\n",
+            &[&class, &area.area, &word, &area.sentence()],
+        );
+    }
+    page.put("</ul>\n</section>\n", &[]);
+}
+
+/// Writes findings in full, if there are any.
+pub(super) fn list(page: &mut Markup, title: &str, findings: &[Finding]) {
+    if !findings.is_empty() {
+        page.put("<section>\n<h2>{}</h2>\n", &[&title]);
+        findings.iter().for_each(|one| finding(page, one));
+        page.put("</section>\n", &[]);
+    }
+}
+
+fn finding(page: &mut Markup, finding: &Finding) {
+    page.put(
+        "<article class=\"finding {}\">\n<h3><span class=\"badge\">{}</span> {}</h3>\n<p class=\"aside\"><code>{}</code></p>\n<ul>",
+        &[&finding.severity, &finding.severity, &finding.sentence, &finding.check],
+    );
+    for more in &finding.further {
+        page.put("<li>{}</li>", &[more]);
+    }
+    page.put(
+        "</ul>\n<div class=\"parts\">\n<div>\n<h4>Evidence</h4>\n<table class=\"evidence\">\n",
+        &[],
+    );
+    for line in &finding.evidence {
+        let says_more = line.origin != "stated" && line.origin != line.value;
+        let origin = if says_more { &line.origin } else { "" };
+        page.put(
+            "<tr><td>{}<td>{}<td>{}\n",
+            &[&line.fact, &line.value, &origin],
+        );
+    }
+    page.put("</table>\n<h4>Why</h4>\n<p>", &[]);
+    page.prose(&finding.why);
+    page.put("</p>\n</div>\n<div>\n<h4>Fix</h4>\n", &[]);
+    for step in finding.fix.lines() {
+        match step.strip_prefix("   ") {
+            // Several commands of one line stand below each other, to be copied.
+            Some(line) if line.starts_with('`') => {
+                page.put("<pre class=\"command\">", &[]);
+                let commands = line.split('`').skip(1).step_by(2);
+                commands.for_each(|command| page.put("{}\n", &[&command]));
+                page.put("</pre>\n", &[]);
+            }
+            _ => {
+                page.put("<p class=\"step\">", &[]);
+                page.prose(step);
+                page.put("</p>\n", &[]);
+            }
+        }
+    }
+    page.put("</div>\n</div>\n", &[]);
+    if !finding.consequences.is_empty() {
+        page.put("<h4>Hence</h4>\n<ul>\n", &[]);
+        for one in &finding.consequences {
+            page.put(
+                "<li>{} <code>{}</code></li>\n",
+                &[&one.sentence, &one.check],
+            );
+        }
+        page.put("</ul>\n", &[]);
+    }
+    // Another scheme could run a script.
+    for see in finding.see.iter().filter(|see| see.starts_with("https://")) {
+        page.put(
+            "<p class=\"aside\">See <a href=\"{}\">{}</a></p>\n",
+            &[see, see],
+        );
+    }
+    page.put("</article>\n", &[]);
+}
