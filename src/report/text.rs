@@ -502,13 +502,13 @@ impl Page {
         }
     }
 
-    /// Writes `label` and then `text`, broken at spaces, further lines indented.
+    /// Writes `label` and then `text`, broken at spaces outside of commands in backticks, further lines indented.
     fn wrap(&self, out: &mut dyn Write, label: &str, indent: usize, text: &str) -> io::Result<()> {
         write!(out, "{label}")?;
         let mut column = visible(label);
         let mut fresh = true;
-        for word in text.split_whitespace() {
-            let length = visible(word);
+        for word in unbroken(text) {
+            let length = visible(&word);
             if !fresh && column + 1 + length > self.width {
                 writeln!(out)?;
                 write!(out, "{:indent$}", "")?;
@@ -525,6 +525,24 @@ impl Page {
         }
         writeln!(out)
     }
+}
+
+/// The words of a text; a command in backticks is one.
+fn unbroken(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let paired = text.matches('`').count() % 2 == 0;
+    let mut inside = false;
+    for word in text.split_whitespace() {
+        match words.last_mut().filter(|_| inside) {
+            Some(command) => {
+                command.push(' ');
+                command.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+        inside ^= paired && word.matches('`').count() % 2 == 1;
+    }
+    words
 }
 
 /// A line of a remedy that is one command, without its backticks; what follows the command becomes a comment.
