@@ -930,7 +930,7 @@ fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&
 }
 
 /// How many causes there are besides the one that leads; `on` says where.
-fn other_causes(causes: usize, on: &str) -> String {
+pub fn other_causes(causes: usize, on: &str) -> String {
     match causes.saturating_sub(1) {
         0 => String::new(),
         1 => format!("; 1 other cause{on}"),

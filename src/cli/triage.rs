@@ -163,7 +163,8 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         && answer.is_none()
         && !report.headline.starts_with(&first.sentence)
     {
-        report.headline.clone_from(&first.sentence);
+        let others = report::other_causes(report.causes.len(), "");
+        report.headline = format!("{}{others}", first.sentence);
     }
     let said = match (&ablation, &why) {
         _ if answer.is_some() => answer

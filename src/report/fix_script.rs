@@ -23,7 +23,7 @@ pub fn write(out: &mut dyn Write, reports: &[&Report]) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "# (user) whoever runs the job, (operator) root on the node, (site) who decides."
+        "# (user) who runs the job, (operator) root on the node, (site) who decides."
     )?;
     for report in reports {
         comment(out, "\n# ", &report.headline)?;

@@ -374,16 +374,16 @@ impl Page {
                 n => format!(" (and {n} more)"),
             };
             let end = format!("{others} [{}]", one.check);
-            let room = self.width.saturating_sub(9 + end.chars().count());
-            let said = cut(&one.sentence, room.max(24));
-            self.wrap(
-                out,
-                &severity(one.severity).to_string(),
-                9,
-                &format!("{said}{end}"),
-            )?;
+            let label = severity(one.severity).to_string();
+            self.wrap(out, &label, 9, &self.tagged(&one.sentence, &end))?;
         }
         Ok(())
+    }
+
+    /// As much of a sentence as stands in a line before this end.
+    fn tagged(&self, said: &str, end: &str) -> String {
+        let room = self.width.saturating_sub(9 + end.chars().count());
+        format!("{}{end}", cut(said, room.max(24)))
     }
 
     fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
@@ -410,12 +410,17 @@ impl Page {
                 (None, Some(missing)) => (true, missing.value.clone()),
                 (None, None) => (true, "unknown".into()),
             };
-            supplied.entry(key).or_default().push(question);
+            let of = supplied.entry(key).or_default();
+            // A check that waits for several facts of one kind is listed once.
+            if self.detail.verbose || of.last().is_none_or(|last| last.check != question.check) {
+                of.push(question);
+            }
         }
         if supplied.is_empty() {
             return Ok(());
         }
-        let checks = plural(report.open.len() as u64, "check");
+        let checks: BTreeSet<&str> = report.open.iter().map(|q| q.check.as_str()).collect();
+        let checks = plural(checks.len() as u64, "check");
         let label = format!("{}", "open     ".magenta());
         writeln!(out)?;
         if !self.detail.open && !self.detail.verbose {
@@ -443,11 +448,12 @@ impl Page {
             };
             self.wrap(out, "", 2, &format!("{by} ({})", of.len()))?;
             for question in of {
-                let text = format!("{} [{}]", question.title, question.check);
+                let id = format!(" [{}]", question.check);
                 if !self.detail.verbose {
-                    self.line(out, "         ", 9, &text)?;
+                    self.wrap(out, "         ", 9, &self.tagged(&question.title, &id))?;
                     continue;
                 }
+                let text = format!("{}{id}", question.title);
                 let missing = question.missing.iter();
                 let missing: Vec<String> = missing
                     .map(|m| format!("{} ({})", m.fact, m.value))

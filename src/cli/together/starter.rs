@@ -20,7 +20,7 @@ use clap::parser::ValueSource;
 use super::{ExitOn, TogetherArgs, left_here, say};
 use crate::cli::hosts::{self, quoted};
 use crate::cli::input::{BadInput, BadUsage};
-use crate::cli::{definition, output, record};
+use crate::cli::{definition, output, record, spelling};
 use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
@@ -61,7 +61,7 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
     let Some(names) = hosts::named(&args.hosts)? else {
         return Ok(None);
     };
-    let said = said(std::env::args_os()).map_err(BadUsage)?;
+    let said = said(spelling::current(std::env::args_os())).map_err(BadUsage)?;
     let color = match said.output.is_none() && terminal::is_colored() {
         true => "always",
         false => "never",
@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn each_node_gets_the_words_that_are_not_of_the_starter() {
         let triage = of(
-            "rdma-doctor --color never triage --hosts n[1-4] --ssh ssh --remote x --fanout 2 --quick --skip a/* --skip b/c --gpus 0,1 --wait 5 --exit-on all --format json -o out.jsonl --no-redact --output report",
+            "rdma-doctor --color never triage --hosts n[1-4] --ssh ssh --remote x --fanout 2 --quick --skip a/* --skip b/c --gpus 0,1 --wait 5 --exit-on all --format json --record out.jsonl --no-redact --output report",
         );
         assert_eq!(triage.words[0], "triage");
         let mut words = triage.words[1..].to_vec();
