@@ -234,7 +234,7 @@ pub struct Finding {
 }
 
 /// A fact that decided.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EvidenceLine {
     /// The fact, as conditions name it.

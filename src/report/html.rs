@@ -64,8 +64,8 @@ pub fn of_node(
         topology: Topology::of(facts, node),
         marks: Some(marks::Marks::of(catalogue, facts, verdicts)),
     };
-    drawing.draw(&mut page);
     charts::ablation(&mut page, &Ablation::of(facts, node))?;
+    drawing.draw(&mut page);
     fact_table(&mut page, facts);
     Ok(page)
 }
@@ -88,7 +88,8 @@ pub fn measurement(
     let worst = found.and_then(|report| report.causes.first());
     let worst = worst.map_or("measured", |cause| cause.severity);
     let mut page = Markup::default();
-    header(&mut page, worst, worst, title, first);
+    let about = if title == first { "" } else { first };
+    header(&mut page, worst, worst, title, about);
     page.append(drawing);
     if let Some(report) = found {
         findings::list(&mut page, "Causes", &report.causes);

@@ -43,7 +43,7 @@ pub struct LogReport {
 }
 
 /// Whether a run used RDMA.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Answer {
     /// The run.
     pub run: String,
