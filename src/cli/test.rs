@@ -38,7 +38,7 @@ pub struct TestArgs {
     /// The form in which differences are written
     #[arg(long, value_enum, default_value_t = TestFormat::Text)]
     pub format: TestFormat,
-    /// Write them to this file, which is replaced as a whole
+    /// Write them to this file, which is replaced as a whole; standard output has them as text
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The areas that must have been examined, in place of what is usual: ports,gpus,…; all; or none
@@ -129,6 +129,10 @@ pub fn run(args: &TestArgs) -> anyhow::Result<Exit> {
         true => blessed(out, &cases, &written),
         false => write(out, &cases),
     })?;
+    // A job's log says what changed, also if a tool reads the file.
+    if args.output.is_some() && !args.bless {
+        output::print(|out| test_run::text(out, &cases))?;
+    }
     let is_good = |case: &TestCase| match args.bless {
         true => case.outcome.is_ok(),
         false => case.is_as_expected(),

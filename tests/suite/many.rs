@@ -91,6 +91,15 @@ fn what_the_same_is_on_all_nodes_is_said_once() {
         assert!(sentence.starts_with("all 3 nodes: "), "{sentence}");
         assert_eq!(finding["nodes"], serde_json::json!(["n1", "n2", "n3"]));
     }
+    for question in all["open"].as_array().unwrap() {
+        if question["check"].as_str().unwrap().starts_with("cluster/") {
+            continue;
+        }
+        for subject in question["subjects"].as_array().unwrap() {
+            let subject = subject.as_str().unwrap();
+            assert!(subject.starts_with("all 3 nodes: "), "{question}");
+        }
+    }
     // The processors' order is none of the report's.
     let again = report(&[&paths[0], &paths[1], &paths[2]]);
     assert_eq!(all, again);

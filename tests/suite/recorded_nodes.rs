@@ -102,6 +102,16 @@ fn walk(name: &str, options: &[&str], broken: [&str; 2], record: &dyn Fn(&str, &
     ] {
         assert!(junit.contains(part), "{part}: {junit}");
     }
+    // In a file for a tool; people read the job's log.
+    let file = at("junit.xml");
+    let (code, said) = test(&["--format", "junit", "--output", file.to_str().unwrap()]);
+    assert_eq!(code, 1);
+    assert!(
+        said.contains(&came) && !said.contains("<testsuite"),
+        "{said}"
+    );
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains(&came), "{written}");
     let (code, tap) = test(&["--format", "tap"]);
     assert_eq!(code, 1);
     assert!(
