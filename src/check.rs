@@ -38,6 +38,7 @@ mod names;
 mod parser;
 mod premise;
 mod sentence;
+#[cfg(test)]
 mod strict;
 mod template;
 #[cfg(test)]

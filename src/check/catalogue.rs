@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Area, Check, Inventory, Waivers, areas, built, file, glob, limits, strict, typing};
+use super::{Area, Check, Inventory, Waivers, areas, built, file, glob, limits, typing};
 use crate::fact::{Limits, Type, Value};
 use crate::small_sort;
 
@@ -121,17 +121,6 @@ impl Catalogue {
         }
         catalogue.sort()?;
         Ok(catalogue)
-    }
-
-    /// The built-in checks, held to more than a site's own: each has its examples and they hold, its finding and its
-    /// remedy keep to the project's words, what it explains exists.
-    pub fn embedded_strict() -> Result<Self, CheckError> {
-        let catalogue = Catalogue::embedded_with_examples()?;
-        let complaints = strict::complaints(&catalogue);
-        match complaints.is_empty() {
-            true => Ok(catalogue),
-            false => Err(CheckError::whole("checks", complaints.join("\n"))),
-        }
     }
 
     /// Adds a site's checks: files with their paths inside of the site's directory. The file `limits.toml` is none: it sets limits of the checks that

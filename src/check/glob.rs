@@ -1,6 +1,7 @@
 //! Patterns of check ids: `*` stands for any letters, `?` for one.
 
 /// Whether a text is more than a plain id.
+#[cfg(test)]
 pub(super) fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?'])
 }

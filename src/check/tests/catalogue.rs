@@ -394,6 +394,13 @@ fn the_built_in_checks_are_asked_for_more() {
     }
 }
 
+/// Each has its examples and they hold, its finding and its remedy keep to the project's words, what it explains exists.
+#[test]
+fn every_built_in_check_keeps_the_rules() {
+    let complaints = strict::complaints(&Catalogue::embedded_with_examples().unwrap());
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
 #[test]
 fn the_program_has_what_each_file_says() {
     let built = Catalogue::embedded().unwrap();
