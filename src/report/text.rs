@@ -536,7 +536,7 @@ impl Page {
 /// The words of a text; a command in backticks is one.
 fn unbroken(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let paired = text.matches('`').count() % 2 == 0;
+    let paired = text.matches('`').count().is_multiple_of(2);
     let mut inside = false;
     for word in text.split_whitespace() {
         match words.last_mut().filter(|_| inside) {

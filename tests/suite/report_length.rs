@@ -51,7 +51,7 @@ fn a_headline_fits_a_line() {
 }
 
 /// The lines that are wider than they may be: a command is pasted, and a word is not broken.
-fn wide<'l>(lines: &'l [String], width: usize) -> impl Iterator<Item = &'l String> {
+fn wide(lines: &[String], width: usize) -> impl Iterator<Item = &String> {
     lines.iter().skip(1).filter(move |line| {
         let is_command = line.starts_with("            ") || line.starts_with("explain ");
         let longest = line.split(' ').map(str::len).max().unwrap_or(0);
