@@ -265,12 +265,10 @@ fn headline(
             n => format!(" (and {} more)", n - 1),
         };
         let cause = format!("{}{more}", first.sentence);
-        // The failure is known, and whether RDMA was used is not: the known comes first.
-        match answers {
-            [one] if one.rdma == "unknown" && first.severity == "error" => {
-                said.insert(0, cause);
-            }
-            _ => said.push(cause),
+        // Of a run that failed the failure comes first.
+        match first.severity == "error" {
+            true => said.insert(0, cause),
+            false => said.push(cause),
         }
         match others.count() {
             0 => {}

@@ -54,9 +54,29 @@ pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize)
     }
 }
 
-/// Writes the status and the answer.
+/// Writes the status and the answer: what fits a line of 120 columns leads, further clauses stand below it.
 pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    writeln!(out, "{} {}", label(report), report.headline.bold())
+    let label = label(report).to_string();
+    let (lead, rest) = lead(&report.headline, 119 - visible(&label));
+    writeln!(out, "{label} {}", lead.bold())?;
+    match rest {
+        "" => Ok(()),
+        rest => Page::with_width(120).wrap(out, "  ", 2, rest),
+    }
+}
+
+/// As many clauses of an answer as these columns hold, one at least, and the others.
+fn lead(answer: &str, columns: usize) -> (&str, &str) {
+    if visible(answer) <= columns {
+        return (answer, "");
+    }
+    let ends = answer.match_indices(". ").chain(answer.match_indices("; "));
+    let ends: Vec<usize> = ends.map(|(at, _)| at).collect();
+    let fitting = ends.iter().filter(|at| visible(&answer[..**at]) <= columns);
+    match fitting.max().or_else(|| ends.iter().min()) {
+        Some(at) => (&answer[..*at], &answer[*at + 2..]),
+        None => (answer, ""),
+    }
 }
 
 /// Writes a line of lesser weight.
@@ -188,7 +208,7 @@ impl Page {
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
         parts.extend(node.launch.clone());
-        aside(out, &cut(&parts.join(" · "), self.width))?;
+        aside(out, &cut(&one_line(&parts.join(" · ")), self.width))?;
         if let Some(altered) = &node.altered {
             self.line(out, "", 0, &format!("Altered by hand: {altered}"))?;
         }
@@ -212,7 +232,7 @@ impl Page {
         let devices = sum(|n| n.devices).map(|n| plural(n, "RDMA device"));
         let gpus = sum(|n| n.gpus).filter(|n| *n > 0).map(|n| plural(n, "GPU"));
         parts.extend(devices.into_iter().chain(gpus));
-        aside(out, &cut(&parts.join(" · "), self.width))?;
+        aside(out, &cut(&one_line(&parts.join(" · ")), self.width))?;
         if let Some(text) = nodes.iter().find_map(|n| n.altered.as_deref()) {
             let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
             let count = format!("{altered} of {} altered by hand", nodes.len());
@@ -380,10 +400,13 @@ impl Page {
         Ok(())
     }
 
-    /// As much of a sentence as stands in a line before this end.
+    /// As much of a sentence as stands in a line before this end, or all of it.
     fn tagged(&self, said: &str, end: &str) -> String {
+        if self.everything() {
+            return format!("{said}{end}");
+        }
         let room = self.width.saturating_sub(9 + end.chars().count());
-        format!("{}{end}", cut(said, room.max(24)))
+        format!("{}{end}", cut(&one_line(said), room.max(24)))
     }
 
     fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
@@ -503,7 +526,7 @@ impl Page {
             false => writeln!(
                 out,
                 "{label}{}",
-                cut(text, self.width.saturating_sub(indent))
+                cut(&one_line(text), self.width.saturating_sub(indent))
             ),
         }
     }
@@ -531,6 +554,11 @@ impl Page {
         }
         writeln!(out)
     }
+}
+
+/// A text without its line breaks: what a recording says must not look like a line of the report.
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ")
 }
 
 /// The words of a text; a command in backticks is one.

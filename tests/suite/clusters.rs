@@ -15,7 +15,8 @@ use rdma_doctor::source::recording::Recording;
 
 use crate::page::{self, CheckVerdicts};
 
-fn judged(catalogue: &Catalogue, cluster: &list::Cluster) -> Report {
+/// The report of a cluster.
+pub(crate) fn judged(catalogue: &Catalogue, cluster: &list::Cluster) -> Report {
     let expected = cluster
         .head
         .expect

@@ -148,9 +148,11 @@ fn pages_have_drawings_with_the_words_of_the_text_report() {
     // The narrow link, by its verdict; the GPU that is gone; and a command that can be copied.
     assert!(of("node").contains("<g class=\"hop error narrow\"><title>PCIe 4.0 x16 (of 5.0 x16)"));
     assert!(of("node").contains("<g class=\"error\"><title>GPU7  0000:4a:00.0 "));
-    assert!(of("node").contains(
-        "<pre class=\"command\">lspci -vv -s 0000:18:00.0\nlspci -vv -s 0000:26:00.0\n</pre>"
-    ));
+    assert!(
+        of("node").contains(
+            "<pre class=\"command\">lspci -vv -s 0000:18:00.0\nlspci -vv -s 0000:26:00.0\n"
+        )
+    );
     assert!(of("nvlink").contains(">NV1 to NV18 between GPUs</text>"));
     assert!(of("nvlink").contains("<path class=\"error\" d=\"M"));
     for (name, drawn) in [
@@ -189,7 +191,7 @@ fn bandwidth_over_size_has_its_knee() {
         "8M",
         "--trials",
         "1",
-        "-o",
+        "--record",
         path,
     ];
     let measured = page(&run);

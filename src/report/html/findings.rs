@@ -77,21 +77,23 @@ fn finding(page: &mut Markup, finding: &Finding) {
     page.put("</table>\n<h4>Why</h4>\n<p>", &[]);
     page.prose(&finding.why);
     page.put("</p>\n</div>\n<div>\n<h4>Fix</h4>\n", &[]);
-    for step in finding.fix.lines() {
-        match step.strip_prefix("   ") {
-            // Several commands of one line stand below each other, to be copied.
-            Some(line) if line.starts_with('`') => {
-                page.put("<pre class=\"command\">", &[]);
-                let commands = line.split('`').skip(1).step_by(2);
-                commands.for_each(|command| page.put("{}\n", &[&command]));
-                page.put("</pre>\n", &[]);
-            }
-            _ => {
-                page.put("<p class=\"step\">", &[]);
-                page.prose(step);
-                page.put("</p>\n", &[]);
-            }
+    let is_command = |line: &&str| line.starts_with("   `");
+    let mut lines = finding.fix.lines().peekable();
+    while let Some(step) = lines.next() {
+        if !is_command(&step) {
+            page.put("<p class=\"step\">", &[]);
+            page.prose(step);
+            page.put("</p>\n", &[]);
+            continue;
         }
+        // The commands of a step stand below each other, to be copied.
+        page.put("<pre class=\"command\">", &[]);
+        let more = std::iter::from_fn(|| lines.next_if(is_command));
+        for line in std::iter::once(step).chain(more) {
+            let commands = line.split('`').skip(1).step_by(2);
+            commands.for_each(|command| page.put("{}\n", &[&command]));
+        }
+        page.put("</pre>\n", &[]);
     }
     page.put("</div>\n</div>\n", &[]);
     if !finding.consequences.is_empty() {
