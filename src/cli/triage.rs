@@ -154,6 +154,9 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     {
         report.headline.clone_from(&answer.sentence);
     }
+    if answer.as_ref().is_some_and(|answer| answer.is_open) {
+        report.leave_open();
+    }
     // A triage's answer may take a second line.
     let measured = |first: &&report::Finding| {
         let kinds = ["ablation/", "bench/", "pairs/"];

@@ -9,6 +9,9 @@ use crate::measure::plan::scope::Scopes;
 /// The check whose cause is looked for.
 const BELOW_EXPECTED: &str = "bench/nodes-below-expected";
 
+/// What to do where pairs of nodes were not measured.
+const PAIRS: &str = "`rdma-doctor bench pairs`";
+
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
@@ -24,6 +27,9 @@ pub struct Answer {
     pub beside: Option<String>,
     /// What to do next where it was not found.
     pub next: Option<String>,
+    /// Whether nobody measured what the nodes should reach.
+    #[serde(skip)]
+    pub is_open: bool,
 }
 
 impl Answer {
@@ -37,8 +43,15 @@ impl Answer {
             because: None,
             beside: None,
             next: None,
+            is_open: false,
         };
-        if scopes.of_expected()?.0 >= slow_below.0 {
+        let Some(of_expected) = scopes.of_expected() else {
+            answer.sentence = format!("{}; next: {PAIRS}", answer.sentence);
+            answer.next = Some(PAIRS.to_owned());
+            answer.is_open = true;
+            return Some(answer);
+        };
+        if of_expected.0 >= slow_below.0 {
             let of_nodes = |cause: &&Finding| cause.check.starts_with("pairs/");
             if let Some(cause) = report.causes.iter().find(of_nodes) {
                 let beside = unprefixed(cause);
@@ -88,7 +101,7 @@ fn cause_not_found(scopes: &Scopes) -> (Vec<&'static str>, &'static str) {
     let mut tried = vec!["no rank", "no node alone"];
     let nodes = scopes.whole.as_ref().map_or(0, |whole| whole.nodes);
     if scopes.pairs.is_none() {
-        return (tried, "`rdma-doctor bench pairs`");
+        return (tried, PAIRS);
     }
     tried.push("no pair of nodes");
     if scopes.bisection.is_none() && nodes > 2 {

@@ -71,7 +71,7 @@ fn ranks_of_several_nodes_reduce_together_and_what_goes_wrong_is_named() {
     let sentence = value["against_one_node"].as_str().unwrap();
     assert!(
         sentence.starts_with("multi-node is ")
-            && sentence.contains("× slower than single-node: expected "),
+            && sentence.contains("× slower than single-node: one rank a node carries "),
         "{sentence}"
     );
     // The recording says the same.

@@ -173,6 +173,17 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
     let codes: Vec<_> = all.iter().map(|out| out.status.code()).collect();
     assert_eq!(codes[1..], [Some(0), Some(0)], "{answer:#}");
 
+    // Without the time for pairs nobody knows what was to be expected.
+    let (value, all) = world.triage(&["--quick", "--time-budget", "1"], None);
+    let sentence = value["answer"]["sentence"].as_str().unwrap();
+    let open = "× slower than one; what two of them carry was not measured; next: `rdma-doctor bench pairs`";
+    assert!(sentence.ends_with(open), "{sentence}");
+    assert_eq!(
+        (&value["status"], &value["headline"]),
+        (&"undecided".into(), &sentence.into())
+    );
+    assert_eq!(all[0].status.code(), Some(3), "{sentence}");
+
     // A node that is slow both ways.
     world.rates(3, "12mbit", "12mbit");
     let (value, _) = world.triage(&["--quick"], None);
@@ -256,7 +267,8 @@ fn a_rank_that_waits_for_its_processor_is_named() {
         ])
         .spawn()
         .unwrap();
-    let (value, _) = world.triage(&["--quick"], Some(3));
+    // However long the runs before them take on a busy machine, pairs are measured.
+    let (value, _) = world.triage(&["--quick", "--time-budget", "600"], Some(3));
     let _ = hog.kill();
     let _ = hog.wait();
     // On a machine that is busy with something else, other signs of the same node may lead: what it carries, what it reaches alone.

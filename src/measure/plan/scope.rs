@@ -159,10 +159,18 @@ impl Scopes {
         Some(inside.busbw as f64 / binding as f64)
     }
 
-    /// What the whole should reach: what equal pairs carry, else what one rank a node reaches; or what a node reaches where that is less.
+    /// What the network between the nodes carries: what equal pairs carry, else what the fastest part of the nodes reaches. One rank of each node is no
+    /// measure of it: a slow node slows these ranks as much as all of them.
+    fn network(&self) -> Option<u64> {
+        let parts = self.bisection.iter().flat_map(|all| &all.parts);
+        let several = parts.filter(|part| part.nodes.len() > 1);
+        self.pairs
+            .or_else(|| several.filter_map(|part| part.busbw).max())
+    }
+
+    /// What the whole should reach: what the network carries, or what a node reaches where that is less.
     fn binding(&self) -> Option<u64> {
-        let between = self.between.as_ref().map(|scope| scope.busbw);
-        let network = self.pairs.or(between)?;
+        let network = self.network()?;
         let inside = self.usual_inside().map_or(network, |scope| scope.busbw);
         Some(network.min(inside)).filter(|rate| *rate > 0)
     }
@@ -175,13 +183,14 @@ impl Scopes {
         ))
     }
 
-    /// Nodes that alone reach less than this share of what is usual, and less than the network carries, each with what it reaches.
+    /// Nodes that alone reach less than this share of what is usual, and less than the network carries where that was measured, each with what it reaches.
     pub fn slow_alone(&self, share: Percent) -> Vec<(&str, u64)> {
         let usual = self.usual_inside().map_or(0, |scope| scope.busbw) as f64;
         let slow = self.inside.iter();
-        let binding = self.binding().unwrap_or(0);
+        let binding = self.binding();
         let slow = slow.filter(|scope| {
-            scope.busbw < binding && (scope.busbw as f64) < share.0 / 100.0 * usual
+            binding.is_none_or(|binding| scope.busbw < binding)
+                && (scope.busbw as f64) < share.0 / 100.0 * usual
         });
         slow.filter_map(|scope| Some((scope.host.as_deref()?, scope.busbw)))
             .collect()
@@ -199,40 +208,33 @@ impl Scopes {
         (!slow.is_empty()).then(|| format!("{all} by itself, where {usual} are usual"))
     }
 
-    /// How the whole does against a node and against what was expected: `3 nodes are 12× slower than one; 2.1× expected`; without a cause.
+    /// How the whole does against a node and against what was expected: `3 nodes are 12× slower than one; 2.1× expected`; without a cause. Where nobody
+    /// measured what the network carries it says so: `3 nodes are 12× slower than one; what two of them carry was not measured`.
     pub fn against_one(&self, slow_below: Percent) -> Option<String> {
         let whole = self.whole.as_ref().filter(|whole| whole.nodes > 1)?;
-        let (nodes, binding) = (whole.nodes, self.binding()?);
-        let is_slow = self.of_expected()?.0 < slow_below.0;
-        let carry = match (self.pairs, &self.between) {
-            (Some(pairs), _) => format!("two nodes carry {} to each other", rate(pairs)),
-            (None, Some(between)) => {
-                format!("one rank a node reaches {}", rate(between.busbw))
-            }
-            (None, None) => return None,
+        let nodes = whole.nodes;
+        let head = match self.slowdown() {
+            None => format!("{nodes} nodes reach {}", rate(whole.busbw)),
+            Some(slower) if slower < 1.05 => format!("{nodes} nodes are as fast as one"),
+            Some(slower) => format!("{nodes} nodes are {} slower than one", times(slower)),
         };
-        let (Some(slower), Some(expected)) = (self.slowdown(), self.expected()) else {
-            let (reached, binding) = (rate(whole.busbw), rate(binding));
-            return Some(match is_slow {
-                true => format!("{nodes} nodes reach {reached}; {binding} expected"),
-                false => format!("{nodes} nodes reach {reached}, as expected: {carry}"),
-            });
+        let (Some(of_expected), Some(network)) = (self.of_expected(), self.network()) else {
+            return Some(format!("{head}; what two of them carry was not measured"));
         };
-        Some(match is_slow {
-            true => format!(
-                "{nodes} nodes are {} slower than one; {} expected",
-                times(slower),
-                times(expected)
-            ),
-            false if slower < 1.05 => format!("{nodes} nodes are as fast as one: {carry}"),
-            false => format!(
-                "{nodes} nodes are {} slower than one, as expected: {carry}",
-                times(slower)
-            ),
+        let is_slow = of_expected.0 < slow_below.0;
+        let carry = match self.pairs {
+            Some(_) => format!("two nodes carry {} to each other", rate(network)),
+            None => format!("the fastest part of them reaches {}", rate(network)),
+        };
+        Some(match (is_slow, self.expected()) {
+            (true, Some(expected)) => format!("{head}; {} expected", times(expected)),
+            (true, None) => format!("{head}; {} expected", rate(network)),
+            (false, _) if head.ends_with("as fast as one") => format!("{head}: {carry}"),
+            (false, _) => format!("{head}, as expected: {carry}"),
         })
     }
 
-    /// The sentence: `multi-node is 9.1× slower than single-node: expected 8.8×, because …`.
+    /// The sentence: `multi-node is 9.1× slower than single-node: one rank a node carries 10.0 GB/s between the nodes`.
     pub fn sentence(&self) -> Option<String> {
         let slowdown = self.slowdown()?;
         let head = match slowdown {
@@ -240,21 +242,13 @@ impl Scopes {
             s if s <= 0.95 => format!("multi-node is {} faster than single-node", times(1.0 / s)),
             _ => "multi-node is as fast as single-node".to_owned(),
         };
-        let (Some(expected), Some(between)) = (self.expected(), self.between.as_ref()) else {
-            return Some(head);
-        };
-        let because = match expected >= 1.05 {
-            true => format!(
-                "expected {}, because one rank a node carries {} between the nodes",
-                times(expected),
+        Some(match &self.between {
+            Some(between) => format!(
+                "{head}: one rank a node carries {} between the nodes",
                 rate(between.busbw)
             ),
-            false => format!(
-                "expected as fast, because one rank a node carries {} between the nodes",
-                rate(between.busbw)
-            ),
-        };
-        Some(format!("{head}: {because}"))
+            None => head,
+        })
     }
 }
 
@@ -265,6 +259,7 @@ fn times(factor: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bisection::Measured;
     use super::*;
 
     fn scope(busbw: u64) -> Scope {
@@ -289,7 +284,7 @@ mod tests {
         };
         assert_eq!(
             scopes.sentence().unwrap(),
-            "multi-node is 11× slower than single-node: expected 9.0×, because one rank a node carries 10.0 GB/s between the nodes"
+            "multi-node is 11× slower than single-node: one rank a node carries 10.0 GB/s between the nodes"
         );
         scopes.between = None;
         assert_eq!(
@@ -300,7 +295,7 @@ mod tests {
         scopes.whole = Some(scope(88));
         assert_eq!(
             scopes.sentence().unwrap(),
-            "multi-node is as fast as single-node: expected as fast, because one rank a node carries 100 GB/s between the nodes"
+            "multi-node is as fast as single-node: one rank a node carries 100 GB/s between the nodes"
         );
         scopes.inside.clear();
         assert_eq!(scopes.sentence(), None);
@@ -332,12 +327,33 @@ mod tests {
             scopes.slow_alone_in_words(slow_below).unwrap(),
             "n3 reaches 5.00 GB/s by itself, where 88.0 GB/s are usual"
         );
-        // Without pairs one rank a node is what there is, and as slow as the whole.
+        // One rank a node is as slow as the whole, and no measure of what the network carries.
         scopes.pairs = None;
+        assert_eq!(scopes.of_expected(), None);
         assert_eq!(
             scopes.against_one(slow_below).unwrap(),
-            "3 nodes are 22× slower than one, as expected: one rank a node reaches 4.00 GB/s"
+            "3 nodes are 22× slower than one; what two of them carry was not measured"
         );
+        // A part of them is.
+        let part = |nodes: &[usize], busbw: u64| Measured {
+            nodes: nodes.to_vec(),
+            busbw: Some(busbw * 8_000_000_000),
+        };
+        scopes.bisection = Some(Bisection {
+            parts: vec![part(&[0, 1], 11), part(&[2], 90), part(&[0, 2], 4)],
+            ..Bisection::default()
+        });
+        assert_eq!(
+            scopes.against_one(slow_below).unwrap(),
+            "3 nodes are 22× slower than one; 8.0× expected"
+        );
+        scopes.whole.as_mut().unwrap().busbw = 10 * 8_000_000_000;
+        assert_eq!(
+            scopes.against_one(slow_below).unwrap(),
+            "3 nodes are 8.8× slower than one, as expected: the fastest part of them reaches 11.0 GB/s"
+        );
+        scopes.whole.as_mut().unwrap().busbw = 4 * 8_000_000_000;
+        scopes.bisection = None;
         // Of one rank on each node nobody knows what a node reaches alone.
         scopes.pairs = Some(10 * 8_000_000_000);
         scopes.inside.clear();

@@ -85,15 +85,19 @@ fn compare(facts: &mut Facts, node: Id, scopes: Option<&Scopes>, origin: &Origin
     );
     let scopes = scopes.and_then(|scopes| {
         let said = scopes.against_one(below)?;
-        Some((scopes, scopes.of_expected()?, said))
+        Some((scopes, said))
     });
     facts.know(node, node::COMPARED, scopes.is_some(), origin);
-    let Some((scopes, of_expected, said)) = scopes else {
+    let Some((scopes, said)) = scopes else {
         return;
     };
     let slow_alone = scopes.slow_alone_in_words(alone);
     let slow_alone = slow_alone.unwrap_or_else(|| "none".into());
-    facts.know(node, node::OF_EXPECTED, of_expected, origin);
+    let of_expected = match scopes.of_expected() {
+        Some(share) => Fact::Known(share, origin.clone()),
+        None => Fact::Unknown(Gap::missing("what two nodes carry to each other")),
+    };
+    facts.set(node, node::OF_EXPECTED, of_expected);
     facts.know(node, node::AGAINST_ONE, said.into(), origin);
     facts.know(node, node::SLOW_ALONE, slow_alone.into(), origin);
     if let Some(wait) = scopes
