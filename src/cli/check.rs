@@ -109,7 +109,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             let own = || match args.recordings.as_slice() {
                 [] => input::record(&args.ask),
                 [one] => Ok(Recording::open(one).map_err(|e| BadInput(e.to_string()))?),
-                _ => Err(BadUsage("one RECORDING stands for this node, not several".into()).into()),
+                _ => Err(BadUsage("one RECORDING replaces this node, not several".into()).into()),
             };
             let judging = Judging {
                 catalogue: &catalogue,

@@ -309,7 +309,7 @@ fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = measuring::node_recording(&args.who)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok((recording, Some("the node says nothing of itself".into())));
+        return Ok((recording, Some("the node sent no facts".into())));
     };
     let who = match without_gpus(&facts, node, args) {
         Some(Err(why)) => return Ok((recording, Some(why))),

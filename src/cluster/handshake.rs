@@ -69,7 +69,9 @@ enum Welcome {
 #[serde(rename_all = "kebab-case")]
 pub enum JoinRefusal {
     /// The versions differ.
-    #[error("{name} runs rdma-doctor {host}, this node {guest}: install one version everywhere")]
+    #[error(
+        "{name} runs rdma-doctor {host}, this node {guest}: install the same version on all nodes"
+    )]
     Version {
         /// Rank 0's node.
         name: String,
@@ -80,7 +82,7 @@ pub enum JoinRefusal {
     },
     /// The jobs differ.
     #[error(
-        "job {host:?} listens there, and not {guest:?}: give each job a port of its own (--rendezvous HOST:PORT)"
+        "job {host:?} listens there, not {guest:?}: give each job its own port (--rendezvous HOST:PORT)"
     )]
     Job {
         /// The job of the listening side.

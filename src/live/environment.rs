@@ -61,10 +61,7 @@ pub fn node_name() -> String {
 }
 
 /// The names of the user that runs the doctor, which a recording must not contain.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what is looked for in order to be redacted"
-)]
+#[expect(clippy::disallowed_methods, reason = "what redaction searches for")]
 pub fn user_names() -> Vec<String> {
     let names = ["USER", "LOGNAME", "SUDO_USER"]
         .into_iter()

@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(
             synchronised(&[SET]),
             None,
-            "who keeps the clock was not looked for"
+            "the service that keeps the clock was not searched for"
         );
         let with = r#"{"q":{"read":"/etc/chrony/chrony.conf"},"text":"pool x iburst\nrtcsync\n"}"#;
         assert_eq!(synchronised(&[SET, CHRONY, with]), Some(false));

@@ -232,7 +232,7 @@ impl Log {
     fn since(&self, at: f64, origin: &Origin) -> Fact<Seconds> {
         match self.now {
             Some(now) => Fact::Known(Seconds((now - at).max(0.0).round()), origin.clone()),
-            None => gap_of("nothing beside the log says when it was copied", origin),
+            None => gap_of("no file next to the log tells when it was copied", origin),
         }
     }
 

@@ -667,7 +667,7 @@ impl<'l, 'd> RunView<'l, 'd> {
         };
         let hosts = match crowded {
             true => Membership::Unknown(Gap {
-                why: Why::NotSaid("the log has more hosts than are told apart".into()),
+                why: Why::NotSaid("the log has more hosts than can be distinguished".into()),
                 origin: Origin::derived("the log"),
             }),
             false => members("the hosts"),

@@ -4,6 +4,7 @@ pub mod text;
 
 use serde::Serialize;
 
+use super::plural;
 use crate::derive::bandwidth_model;
 use crate::derive::step_time::{
     Blame, Class, EXPLAINS, Growth, Measured, Parallel, Step, Training,
@@ -194,13 +195,13 @@ pub struct ScaledCommunication {
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum InputError {
     /// The latency is longer than all of the measured collective.
-    #[error(
-        "a latency of {0} s alone takes longer than an all-reduce of this size at this bandwidth"
-    )]
+    #[error("a latency of {0} s is longer than a whole all-reduce of this size at this bandwidth")]
     Latency(f64),
     /// One node and several have different bandwidths.
     #[error(
-        "a bandwidth that was measured on {measured} node(s) does not apply to {asked}: links inside a node differ from links between nodes"
+        "a bandwidth measured on {} does not apply to {}: links inside a node differ from links between nodes",
+        plural(*measured, "node"),
+        plural(*asked, "node")
     )]
     OtherNetwork {
         /// Where it was measured.
@@ -356,7 +357,7 @@ fn grown(question: &Question, fitted: AlphaBeta) -> Vec<ScaledCommunication> {
 
 fn classed(question: &Question) -> Option<NetworkClass> {
     let (network, from) = match question.network {
-        Some(network) => (network, "what the adapters of the node carry together"),
+        Some(network) => (network, "the node's adapters together"),
         None => (question.measured.busbw * 8.0, "the busbw"),
     };
     let class = Class::of(&question.training, network)?;
@@ -412,17 +413,17 @@ fn rests_on(question: &Question) -> Vec<String> {
     let mut said = Vec::new();
     match &question.source {
         Source::Ceiling(_) => said.push(
-            "nothing was measured: the bandwidth is the most that this node's hardware can carry, and what is reached is less (`rdma-doctor bench all-reduce` measures it)"
+            "nothing was measured: the bandwidth is this node's hardware limit; the real one is lower (`rdma-doctor bench all-reduce` measures it)"
                 .to_owned(),
         ),
         Source::Given | Source::Recorded(_) if training.gpus() != measured.ranks => {
             said.push(
-                "more nodes have as much bandwidth as those that were measured: no uplink of a switch is shared by more than it carries, and routes do not collide"
+                "more nodes are assumed to have the measured bandwidth: no oversubscribed uplink, no colliding routes"
                     .to_owned(),
             );
             if measured.nodes == 2 {
                 said.push(
-                    "two nodes can reach nearly twice what their adapters carry, by a tree; more cannot: measure on three or more, or with NCCL_ALGO=Ring"
+                    "by a tree two nodes can reach nearly twice the rate of their adapters; more nodes cannot: measure on three or more, or with NCCL_ALGO=Ring"
                         .to_owned(),
                 );
             }
@@ -433,13 +434,12 @@ fn rests_on(question: &Question) -> Vec<String> {
         && (training.bucket.is_some() || training.gpus() != measured.ranks)
     {
         said.push(
-            "latency is not counted: --latency is missing, the time of one small all-reduce"
-                .to_owned(),
+            "latency is not counted: give the time of a small all-reduce with --latency".to_owned(),
         );
     }
     if training.parallel != Parallel::Ddp && training.nodes == 2 && measured.nodes == 2 {
         said.push(
-            "gathers and scatters reach what the adapters carry, where an all-reduce on two nodes can pass it: a busbw above that is too much here"
+            "all-gather and reduce-scatter reach the rate of the adapters at most; an all-reduce on two nodes can exceed it, so a higher busbw does not apply"
                 .to_owned(),
         );
     }

@@ -83,31 +83,31 @@ impl LatencyReport {
             (Some(start), Some(knee), Some(busbw), Some(apart)) => {
                 writeln!(
                     out,
-                    "an operation of any size starts with {}; then bytes follow at a bus bandwidth of {} GB/s ({} Gb/s)",
+                    "start of an operation: {}; then a bus bandwidth of {} GB/s ({} Gb/s)",
                     time(start),
                     digits(text::gigabytes(busbw)),
                     digits(busbw as f64 / 1e9),
                 )?;
                 writeln!(
                     out,
-                    "the knee is at {}: smaller ones wait more than they move; put them together",
+                    "the knee is at {}: smaller operations wait longer than they transfer; combine them",
                     Bytes(knee)
                 )?;
                 if apart > 50.0 {
                     let apart = digits(apart);
                     writeln!(
                         out,
-                        "the sizes do not lie on a line (up to {apart} % beside it): other algorithms or protocols take over between"
+                        "the times do not follow one line (up to {apart} % off): NCCL changes its algorithm or protocol in between"
                     )?;
                 }
             }
             _ if measured.ranks.len() < 2 => writeln!(
                 out,
-                "there is one rank: nothing crosses a bus, and no start and no rate are told"
+                "one rank sends nothing: neither start time nor rate can be measured"
             )?,
             _ => writeln!(
                 out,
-                "the sizes lie on no line: no start and no rate are told"
+                "the times follow no line: neither start time nor rate can be derived"
             )?,
         }
         writeln!(out)?;

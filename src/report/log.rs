@@ -243,7 +243,7 @@ fn headline(
                 ("used", "RDMA used"),
                 ("partly", "RDMA used by part"),
                 ("not-used", "RDMA not used"),
-                ("unknown", "RDMA cannot be told"),
+                ("unknown", "RDMA cannot be determined"),
                 ("does-not-apply", "one node"),
             ];
             let parts = words.iter().filter(|(word, _)| count(word) > 0);
@@ -348,13 +348,13 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         }
         (Fact::Unknown(_), Fact::Unknown(_), _) => {
             let said = by_hosts(facts, &hosts, &mut evidence);
-            ("unknown", format!("cannot be told: {said}, and {OTHERS}"))
+            ("unknown", format!("cannot be determined: {said}, and {OTHERS}"))
         }
         (Fact::Known(..), Fact::Unknown(gap), _) => (
             "unknown",
             match gap.why {
-                Why::NotLogged(_) => "cannot be told: the log has neither lines of channels between nodes nor `Using network`".into(),
-                why => format!("cannot be told: {why}"),
+                Why::NotLogged(_) => "cannot be determined: the log has neither lines of channels between nodes nor `Using network`".into(),
+                why => format!("cannot be determined: {why}"),
             },
         ),
     };
@@ -420,7 +420,7 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
         Carrier::Socket => "not used",
         Carrier::DirectTcp => "not used, but TCP that reaches the GPUs' memory",
         Carrier::Mixed => "used by part",
-        Carrier::Plugin => "cannot be told, since the plugin is not known",
+        Carrier::Plugin => "cannot be determined: the plugin is not known",
         Carrier::Nvlink => "does not apply",
     };
     let devices = match carrier {
@@ -487,7 +487,7 @@ fn by_network(
         }
         (Carrier::Socket | Carrier::DirectTcp, _) => "not chosen",
         (Carrier::Mixed, _) => "chosen by part of the hosts",
-        (Carrier::Plugin, _) => "cannot be told, since the plugin is not known",
+        (Carrier::Plugin, _) => "cannot be determined: the plugin is not known",
         (Carrier::Nvlink, _) => "does not apply",
     };
     if chose == 0 {

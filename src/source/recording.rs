@@ -437,13 +437,12 @@ impl Recording {
         };
         if name.contains('/') || name.starts_with('.') {
             return Err(wrong(format!(
-                "the base {name:?} is not the name of a file beside the overlay"
+                "the base {name:?} is not a file in the overlay's directory"
             )));
         }
         let Some(recording) = base(&path.with_file_name(name)) else {
             return Err(wrong(
-                "it lies over another recording, too deep or where there is no file to look for"
-                    .into(),
+                "its base is nested too deeply or has no directory to look in".into(),
             ));
         };
         let mut recording = recording?;
@@ -464,7 +463,7 @@ impl Recording {
                 (Some(below), Some(here)) => format!("{below}; {here}"),
                 (below, here) => below
                     .or(here)
-                    .unwrap_or_else(|| "what was altered is not said".into()),
+                    .unwrap_or_else(|| "the alteration is not described".into()),
             }),
             ..header
         };

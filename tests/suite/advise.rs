@@ -111,7 +111,7 @@ fn nonsense_is_a_wrong_command_line() {
         ),
         (
             format!("{model} {shape} --busbw 5_GB/s --latency 1s --size 1MB"),
-            "alone takes longer",
+            "is longer than a whole all-reduce",
         ),
         (format!("{model} {shape} --measured-nodes 2"), "--busbw"),
         (

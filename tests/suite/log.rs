@@ -387,7 +387,7 @@ fn warnings_alone_leave_the_answer_open() {
     // What is known comes first.
     let headline = &log.report.headline;
     assert!(
-        headline.find("/dev/shm") < headline.find("RDMA: cannot be told"),
+        headline.find("/dev/shm") < headline.find("RDMA: cannot be determined"),
         "{headline}"
     );
 }
@@ -753,7 +753,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     );
     assert_eq!(
         log.answers[0].sentence,
-        format!("RDMA: cannot be told: {unread}")
+        format!("RDMA: cannot be determined: {unread}")
     );
     let settle = log.answers[0].settle.as_deref();
     assert_eq!(settle, Some("give the logs of all hosts, whole"));

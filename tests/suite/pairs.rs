@@ -59,8 +59,7 @@ fn what_is_planted_is_named() {
     );
     let sentence = value["sentence"].as_str().unwrap();
     assert!(
-        sentence
-            .starts_with("each of 4 nodes reaches each other over 2 rails, and none stands out: "),
+        sentence.starts_with("all 4 nodes reach each other over 2 rails, without an outlier: "),
         "{sentence}"
     );
     let ways = value["ways"].as_array().unwrap();

@@ -293,7 +293,7 @@ fn another_version_is_told_so_and_named() {
     assert_eq!(nodes, ["rank 1"]);
     assert!(
         sentence.contains(&format!(
-            "runs rdma-doctor {own}, this node 0.0.1: install one version everywhere"
+            "runs rdma-doctor {own}, this node 0.0.1: install the same version on all nodes"
         )),
         "{sentence}"
     );
@@ -340,9 +340,9 @@ fn two_jobs_on_one_port_are_told_apart() {
     let stray = start(&mut of("second", 1)).ends();
     assert_eq!(stray.status, 65);
     assert!(
-        stray.err.contains(
-            r#"job "first" listens there, and not "second": give each job a port of its own"#
-        ),
+        stray
+            .err
+            .contains(r#"job "first" listens there, not "second": give each job its own port"#),
         "{}",
         stray.err
     );

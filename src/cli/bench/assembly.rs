@@ -100,7 +100,7 @@ fn choose_own(
 ) -> anyhow::Result<Result<ChosenRanks, String>> {
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
     let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok(Err("the node says nothing of itself".into()));
+        return Ok(Err("the node sent no facts".into()));
     };
     let who = match request(&facts, node) {
         Ok(who) => who,

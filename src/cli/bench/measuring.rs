@@ -153,7 +153,7 @@ pub fn measured(
     let mut recording = node_recording(args)?;
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok((recording, Some("the node says nothing of itself".into())));
+        return Ok((recording, Some("the node sent no facts".into())));
     };
     let chosen = match choose(&facts, node, args)? {
         Ok(chosen) => chosen,

@@ -126,7 +126,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     };
     let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
     let node = nodes.first().map(|node| node.id);
-    let node = node.context("the node says nothing of itself")?;
+    let node = node.context("the node sent no facts")?;
     let decided = decide(session, (&facts, node), &request)?;
     drop(facts);
     let limits = input::site_catalogue()?.limits;

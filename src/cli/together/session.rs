@@ -66,7 +66,7 @@ pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
 /// The part that this process has by the word of who started it from another host.
 fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
     let told = stdio::receive_assignment(env!("CARGO_PKG_VERSION"))
-        .context("nobody said who this node is")?;
+        .context("no launcher tells this node's rank")?;
     let nodes = told.nodes;
     if nodes < 2 {
         return Ok(Part::Alone);
@@ -103,7 +103,8 @@ fn join(
     let host = listen(place)?;
     if told.is_some() {
         let port = host.port().context("the port")?;
-        stdio::send(&ChildMessage::Listening(port)).context("who started this node is gone")?;
+        stdio::send(&ChildMessage::Listening(port))
+            .context("the process that started this node has ended")?;
     }
     let mut gathered = host.gather(place.nodes, args.wait, MOST, |_| {});
     drop(host);
@@ -136,7 +137,7 @@ fn join(
     // Names and reasons only: there is nothing that JSON cannot hold.
     let text = serde_json::to_vec(&there).unwrap_or_default();
     for (_, deaf) in gathered.broadcast(&text, TELLING) {
-        say(&format!("not told who is there: {deaf}"));
+        say(&format!("no list of nodes reached: {deaf}"));
     }
     let session = Session::for_rank_0(&place.own.name, gathered).context("the session")?;
     Ok(Joined {
@@ -164,10 +165,12 @@ fn guest(place: &NodePlacement, args: &TogetherArgs) -> anyhow::Result<Joined> {
     };
     guest
         .send(b"")
-        .map_err(|error| BadInput(format!("rank 0 did not take this node's card: {error}")))?;
-    let text = guest
-        .receive(args.wait + TELLING, MOST)
-        .map_err(|error| BadInput(format!("rank 0 ended before it said who is there: {error}")))?;
+        .map_err(|error| BadInput(format!("rank 0 did not accept this node's card: {error}")))?;
+    let text = guest.receive(args.wait + TELLING, MOST).map_err(|error| {
+        BadInput(format!(
+            "rank 0 ended before it sent the list of nodes: {error}"
+        ))
+    })?;
     let there: Attendance = serde_json::from_slice(&text).context("who is there")?;
     let session =
         Session::for_joined_node(place.own.rank, there.names, guest).context("the session")?;

@@ -94,7 +94,7 @@ fn measure(
     let session = assembled.team.session();
     let (facts, nodes) = input::facts(std::slice::from_ref(recording));
     let Some(node) = nodes.first().map(|node| node.id) else {
-        anyhow::bail!("the node says nothing of itself");
+        anyhow::bail!("the node sent no facts");
     };
     let request = PairRequest {
         backend,

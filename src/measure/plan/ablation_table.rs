@@ -638,9 +638,9 @@ fn together(found: Vec<(String, Part)>) -> Result<Table, String> {
         } else {
             found.len().to_string()
         };
-        table.notes.push(format!(
-            "{count} tables, told apart by what stands above each"
-        ));
+        table
+            .notes
+            .push(format!("{count} tables, named by the line above each"));
     }
     let mut rows: Vec<(Row, Option<u64>)> = Vec::new();
     for (number, (caption, part)) in found.into_iter().enumerate() {

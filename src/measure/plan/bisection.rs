@@ -280,21 +280,18 @@ impl Bisection {
         let count = self.parts.len();
         let measured = match count {
             1 => "1 part measured".to_owned(),
-            n => format!("{n} parts measured, one after the other"),
+            n => format!("{n} parts measured one at a time"),
         };
         if let Some(why) = &self.ended {
             let smallest = self
                 .smallest_slow(slow_below)
                 .map_or(String::new(), |part| {
-                    format!(
-                        ", of what is slow the smallest part is {}",
-                        self.names(&part)
-                    )
+                    format!("; the smallest slow part is {}", self.names(&part))
                 });
-            return format!("not found what makes it slow: {why} ({measured}{smallest})");
+            return format!("slow part not found: {why} ({measured}{smallest})");
         }
         let Some(blame) = self.blame(slow_below) else {
-            return format!("not found what makes it slow: parts are missing ({measured})");
+            return format!("slow part not found: parts are missing ({measured})");
         };
         let mut said = Vec::new();
         if !blame.nodes.is_empty() {
@@ -307,25 +304,27 @@ impl Bisection {
         }
         for (left, right) in &blame.between {
             said.push(format!(
-                "what is between {} and {} makes it slow: each is fast by itself",
+                "the network between {} and {} makes it slow: each is fast by itself",
                 self.names(left),
                 self.names(right)
             ));
         }
         for part in &blame.together {
             said.push(format!(
-                "{} are slow all together, and each part of them is fast: they share what is too little for all",
+                "{} are slow together, and each part of them is fast: they share a link that is too slow for all",
                 self.names(part)
             ));
         }
         for part in &blame.open {
             said.push(format!(
-                "{} is slow, and was not divided further",
+                "{} is slow; it was not divided further",
                 self.names(part)
             ));
         }
         if said.is_empty() {
-            said.push("no part is faster than the whole: no few nodes make it slow".into());
+            said.push(
+                "no part is faster than the whole: no single node or group makes it slow".into(),
+            );
         }
         format!("{} ({measured})", said.join("; "))
     }
@@ -515,7 +514,7 @@ mod tests {
         };
         assert_eq!(
             bisection.sentence(Percent(80.0)),
-            "not found what makes it slow: parts are missing (0 parts measured, one after the other)"
+            "slow part not found: parts are missing (0 parts measured one at a time)"
         );
         while let Step::Measure(parts) = next(4, bisection.whole, &bisection.parts, Percent(80.0)) {
             for nodes in parts {
@@ -525,12 +524,12 @@ mod tests {
         }
         assert_eq!(
             bisection.sentence(Percent(80.0)),
-            "n3 makes it slow: parts with it reach at most 12.5 GB/s, those without it at least 48.8 GB/s (4 parts measured, one after the other)"
+            "n3 makes it slow: parts with it reach at most 12.5 GB/s, those without it at least 48.8 GB/s (4 parts measured one at a time)"
         );
         bisection.ended = Some("its time was up".into());
         assert_eq!(
             bisection.sentence(Percent(80.0)),
-            "not found what makes it slow: its time was up (4 parts measured, one after the other, of what is slow the smallest part is n[3-4])"
+            "slow part not found: its time was up (4 parts measured one at a time; the smallest slow part is n[3-4])"
         );
     }
 }

@@ -65,7 +65,7 @@ pub fn measure_arms(
     if !on_gpus && request.arms.variables.is_empty() {
         let name = ranks.backend.name();
         let why = format!(
-            "{name} has one path and no variables that take it away: NCCL is what is ablated (--arm NAME=VALUE measures a variable all the same)"
+            "{name} has one path, and no variable disables it: only NCCL is ablated (--arm NAME=VALUE measures any variable)"
         );
         return Ok(Some(why));
     }

@@ -210,7 +210,7 @@ fn nccl_tests<'p>(
             let gap = unknown(if untested {
                 "the test did not look whether values are right (N/A)"
             } else if torn {
-                "a row of the table is torn"
+                "a row of the table is incomplete"
             } else {
                 "the table ends before its sum"
             });

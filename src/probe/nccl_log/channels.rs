@@ -392,7 +392,9 @@ fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedCha
     let members = match &view.log.missing {
         Some(gap) => Membership::Unknown(gap.clone()),
         None if crowd || told.len() > TOLD => Membership::Unknown(crate::fact::Gap {
-            why: crate::fact::Why::NotSaid("the log has more channels than are told apart".into()),
+            why: crate::fact::Why::NotSaid(
+                "the log has more channels than can be distinguished".into(),
+            ),
             origin: Origin::derived("the log"),
         }),
         None => Membership::Known(Origin::derived("the channels that the log tells of")),

@@ -141,7 +141,7 @@ fn aggregation(
     open: &Option<Gap>,
 ) {
     let partner = ask.parse(format!("{dir}/ad_partner_mac"), |text| match text {
-        "" => Err("only root is told".to_owned()),
+        "" => Err("only root can read it".to_owned()),
         mac => Ok(mac.bytes().any(|b| b.is_ascii_hexdigit() && b != b'0')),
     });
     facts.set(id, bond::PARTNER, partner);

@@ -40,7 +40,7 @@ pub fn write(out: &mut dyn Write, advice: &Advice, width: usize) -> io::Result<(
         line(
             "latency",
             &format!(
-                "{} for a small all-reduce; at {knee} latency and bandwidth take as long, below it latency decides",
+                "{} for a small all-reduce; below {knee} latency dominates",
                 Seconds(latency)
             ),
         )?;
@@ -110,16 +110,16 @@ fn hide(advice: &Advice) -> String {
     let took = seconds(advice.communication.seconds);
     match &advice.hide {
         Some(hide) if hide.share <= 100.0 => format!(
-            "all of it, if something is sent beside {} % of the {} of computation",
+            "all of it, if it overlaps with {} % of the {} of computation",
             hide.share,
             seconds(hide.compute)
         ),
         Some(hide) => format!(
-            "not all of it: the {} of computation are shorter, and {} stay in sight",
+            "not all of it: the {} of computation are shorter; {} stay exposed",
             seconds(hide.compute),
             seconds(advice.communication.seconds - hide.compute)
         ),
-        None => format!("all of it, only where a step computes for {took} or longer"),
+        None => format!("all of it, only if a step computes for {took} or longer"),
     }
 }
 
@@ -127,7 +127,7 @@ fn divided(step: &StepDivision, communication: f64) -> String {
     let whole = seconds(step.seconds);
     if step.contradicts {
         return format!(
-            "{whole} measured, less than the communication alone would take: the bandwidth is higher than is said here, or less is sent"
+            "{whole} measured, less than the communication alone takes: the bandwidth is higher than stated, or less is sent"
         );
     }
     let share = format!(
@@ -136,12 +136,12 @@ fn divided(step: &StepDivision, communication: f64) -> String {
     );
     match step.hidden {
         Some(hidden) => format!(
-            "{share}, of which {} are in sight and {} hidden",
+            "{share}: {} exposed, {} hidden",
             seconds(step.exposed),
             seconds(hidden)
         ),
         None => format!(
-            "{share}, of which between none and {} are in sight (--compute-time tells)",
+            "{share}, between none and {} of it exposed (--compute-time decides)",
             seconds(communication)
         ),
     }
@@ -151,16 +151,16 @@ fn explained(slowdown: &Slowdown) -> String {
     let excess = seconds(slowdown.excess);
     let single = seconds(slowdown.single_node);
     let share = format!(
-        "{excess} more than the {single} on one node; communication in sight is {} % of that",
+        "{excess} more than the {single} on one node; exposed communication is {} % of that",
         slowdown.share
     );
     match slowdown.explained_by {
         "network" => format!("{share}: the network explains it"),
         "network-possible" => format!(
-            "{share} at most: the network explains it if computation hides little of it (--compute-time tells)"
+            "{share} at most: the network explains it if computation hides little of it (--compute-time decides)"
         ),
         "elsewhere" => format!(
-            "{share} at most, less than {} %: it lies elsewhere, as data loading, stragglers or memory",
+            "{share} at most, less than {} %: the cause is elsewhere: data loading, stragglers or memory",
             slowdown.explains_from
         ),
         _ => format!("none: a step takes no longer than the {single} on one node"),

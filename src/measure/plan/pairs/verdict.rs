@@ -290,7 +290,7 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
                 format!("; from GPU to GPU {}", carried(range))
             });
             format!(
-                "each of {nodes} nodes reaches each other{over}{to_gpus}, and none stands out: {}{beside}",
+                "all {nodes} nodes reach each other{over}{to_gpus}, without an outlier: {}{beside}",
                 carried(range)
             )
         }

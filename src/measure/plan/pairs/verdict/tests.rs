@@ -75,7 +75,7 @@ fn where_all_are_equal_nobody_is_accused() {
     assert_eq!(said(&results), [""; 0]);
     assert_eq!(
         sentence(&results, &[]),
-        "each of 4 nodes reaches each other over 2 rails, and none stands out: 101 Gb/s one way (100 Gb/s to 101 Gb/s)"
+        "all 4 nodes reach each other over 2 rails, without an outlier: 101 Gb/s one way (100 Gb/s to 101 Gb/s)"
     );
 }
 
@@ -371,7 +371,7 @@ fn rails_that_do_not_reach_each_other_are_worth_a_note() {
     );
     assert!(
         sentence(&results, &found)
-            .starts_with("each of 3 nodes reaches each other over 2 rails, and none stands out")
+            .starts_with("all 3 nodes reach each other over 2 rails, without an outlier")
     );
     // An adapter that works with nobody says nothing of rails.
     let mut results = by_rdma(3, 2);
@@ -566,7 +566,7 @@ fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
         suspects(&results, &Limits::default())[0].problem,
         SuspectProblem::Slow
     );
-    assert!(sentence(&results, &[]).contains("over 2 rails from GPU to GPU, and none"));
+    assert!(sentence(&results, &[]).contains("over 2 rails from GPU to GPU, without"));
     // The recording has it by its memory.
     let mut recording = Recording::new(Header::default());
     for line in results.lines(0) {
