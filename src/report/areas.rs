@@ -218,7 +218,7 @@ pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
     Some(format!("{}{}", said.join("; "), why.unwrap_or_default()))
 }
 
-/// The areas that were examined and those that were not if no fault was found, and what else is to be said, in one headline.
+/// The headline of a report without a fault: the examined areas, those not examined, then `tail`.
 pub(super) fn no_fault(areas: &[AreaLine], tail: &str) -> String {
     let seen = names(areas, |area| area.rank == AreaState::Examined);
     let not = areas.iter().filter(|area| {

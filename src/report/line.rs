@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::clause::shortened;
 use super::{Report, ToolFormat};
 use crate::exit::Exit;
 
@@ -79,7 +80,11 @@ pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     writeln!(
         out,
         "{}",
-        shortened(&plain(&format!("rdma-doctor: {reason}")), SLURM_REASON)
+        shortened(
+            &plain(&format!("rdma-doctor: {reason}")),
+            SLURM_REASON,
+            "..."
+        )
     )
 }
 
@@ -136,7 +141,7 @@ pub fn npd(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         (_, Some(damage)) if report.exit() == Exit::Undecided => format!("damage: {damage}"),
         _ => report.headline.clone(),
     };
-    writeln!(out, "{}", shortened(&plain(&message), NPD_MESSAGE))
+    writeln!(out, "{}", shortened(&plain(&message), NPD_MESSAGE, "..."))
 }
 
 /// node-problem-detector's exit status: 0 no problem, 1 a problem, 2 unknown. Damage is a problem, as it is to the prolog. Warnings are none: the node
@@ -160,16 +165,6 @@ fn plain(text: &str) -> String {
     };
     let text: String = text.chars().map(fits).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// At most this many characters; what is cut ends in three dots.
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(most - 3).collect();
-    short.push_str("...");
-    short
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
-use super::clause::cut;
+use super::clause::{HEADLINE, cut};
 use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some};
 use crate::exit::Exit;
 
@@ -54,11 +54,10 @@ pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize)
     }
 }
 
-/// Writes the status and the answer: what fits a line of 120 columns leads, further clauses stand below it.
+/// Writes the status and the answer: as many clauses as a headline holds lead, further ones stand below it.
 pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let label = label(report).to_string();
-    let (lead, rest) = lead(&report.headline, 119 - visible(&label));
-    writeln!(out, "{label} {}", lead.bold())?;
+    let (lead, rest) = lead(&report.headline, HEADLINE);
+    writeln!(out, "{} {}", label(report), lead.bold())?;
     match rest {
         "" => Ok(()),
         rest => Page::with_width(120).wrap(out, "  ", 2, rest),
@@ -419,7 +418,7 @@ impl Page {
         };
         let text = format!("{fact:<38} {origin}");
         match self.detail.verbose {
-            true => writeln!(out, "         {}", text.trim_end()),
+            true => writeln!(out, "         {}", one_line(text.trim_end())),
             false => self.line(out, "         ", 9, text.trim_end()),
         }
     }

@@ -1,17 +1,10 @@
 //! The binary as its user meets it: every exit status, closed pipes, hostile input, what it leaves behind.
 
+use crate::process::run_doctor as doctor;
 use crate::process::wait_until;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
+use std::process::{Command, Stdio};
 
 fn code(args: &[&str]) -> i32 {
     doctor(args).status.code().unwrap()

@@ -2,6 +2,7 @@
 //!
 //! Where a reader is missing (`tests/install-deps test` gets it) that part is skipped and says so; with `RDMA_DOCTOR_NETNS=require` it is a failure.
 
+use crate::process::run_doctor as doctor;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,13 +35,6 @@ pub(crate) fn skipped(what: &str) {
     let is_required = std::env::var("RDMA_DOCTOR_NETNS").as_deref() == Ok("require");
     assert!(!is_required, "{what} is required");
     let _ = writeln!(std::io::stdout().lock(), "skipped: no {what}");
-}
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .output()
-        .unwrap()
 }
 
 fn fixture(name: &str) -> String {

@@ -2,8 +2,9 @@
 //!
 //! The browser is Chromium without a screen (`tests/install-deps test` gets it); where it is missing that part is skipped and says so.
 
+use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use rdma_doctor::cli::record;
 use rdma_doctor::source::recording::Recording;
@@ -20,14 +21,6 @@ fn fixture(name: &str) -> String {
 
 fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("html-{name}"))
-}
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
 }
 
 /// The page that a command writes.

@@ -1,17 +1,10 @@
 //! The site's file: what it sets, what it refuses, and what is said of a node that lacks what the site expects of it.
 
+use crate::process::run_doctor as doctor;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use crate::process::Report;
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .output()
-        .unwrap()
-}
 
 fn fixture(name: &str) -> String {
     format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))

@@ -1,14 +1,7 @@
 //! Several recordings on one command line: who is odd, who is silent, and what is no recording at all.
 
+use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .output()
-        .unwrap()
-}
 
 fn report(args: &[&str]) -> serde_json::Value {
     let mut all = vec!["check", "--format", "json"];

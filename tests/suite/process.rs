@@ -20,6 +20,12 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Runs this build to its end, with nothing to read.
+pub(crate) fn run_doctor(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
+    command.args(args).stdin(Stdio::null()).output().unwrap()
+}
+
 /// A process as /proc shows it.
 #[derive(Debug)]
 pub(crate) struct Process {

@@ -1,17 +1,10 @@
 //! `rdma-doctor test`: recordings with expected verdicts beside them, as a site's CI runs them.
 
+use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use crate::namespaces::{self, shell};
 use crate::place::{self, unique};
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .output()
-        .unwrap()
-}
 
 /// Runs it, and returns its exit status with what it said.
 fn run(args: &[&str]) -> (i32, String) {

@@ -2,8 +2,8 @@
 //!
 //! `INSTA_UPDATE=always` (make bless) writes the drawings.
 
+use crate::process::run_doctor as doctor;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
 use rdma_doctor::cli::input;
 use rdma_doctor::report::topology::{Topology, text};
@@ -80,14 +80,6 @@ fn the_json_form_has_every_pair_and_null_for_what_is_not_known() {
         let why = why.as_str().unwrap();
         why.starts_with("gpu.numa_node") && why.contains("-1")
     }));
-}
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Waivers: what a waived finding changes, and what is said of a waiver that is expired, of no use, or malformed.
 
+use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use rdma_doctor::cli::record;
 use rdma_doctor::source::recording::Recording;
@@ -9,13 +10,6 @@ use rdma_doctor::source::redact::Key;
 
 use crate::process::Report;
 use crate::stage;
-
-fn doctor(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rdma-doctor"))
-        .args(args)
-        .output()
-        .unwrap()
-}
 
 fn fixture(name: &str) -> String {
     format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))

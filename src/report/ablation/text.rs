@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use crate::terminal::{Paint, Painted};
 
 use super::{Ablation, Arm, Factor, Measurement};
+use crate::report::clause::shortened;
 use crate::report::plural;
 
 /// Writes the tables for people, in lines of at most `width` columns.
@@ -106,7 +107,7 @@ fn arms(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::Res
         let room = width.saturating_sub(name + figure + 17).max(20);
         match rest.is_empty() {
             true => writeln!(out)?,
-            false => writeln!(out, "  {}", cut(&rest, room))?,
+            false => writeln!(out, "  {}", shortened(&rest, room, "…"))?,
         }
     }
     Ok(())
@@ -132,10 +133,8 @@ fn factors(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::
             Some("not-logged") => " (what was used is not logged)".into(),
             Some(other) => format!(" (the variable is {other})"),
         };
-        let line = cut(
-            &format!("{}{honoured}", factor.says),
-            width.saturating_sub(name + 4).max(40),
-        );
+        let room = width.saturating_sub(name + 4).max(40);
+        let line = shortened(&format!("{}{honoured}", factor.says), room, "…");
         writeln!(out, "  {:<name$}  {}", factor.change, colour(line, outcome))?;
     }
     Ok(())
@@ -147,15 +146,5 @@ fn outcome(factor: &Factor) -> Option<&'static str> {
         (0, 1.., _) => Some("faster"),
         (0, 0, 1..) => Some("undecided"),
         _ => None,
-    }
-}
-
-fn cut(text: &str, room: usize) -> String {
-    match text.chars().count() > room {
-        true => {
-            let kept: String = text.chars().take(room.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
-        }
-        false => text.to_owned(),
     }
 }

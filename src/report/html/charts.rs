@@ -6,6 +6,7 @@ use super::Markup;
 use crate::fact::Bytes;
 use crate::measure::plan::alpha_beta;
 use crate::report::ablation::{Ablation, Arm, Measurement, text};
+use crate::report::clause::shortened;
 use crate::report::collective::text::{digits, gigabytes};
 use crate::report::collective::{Collectives, MeasuredPoint};
 use crate::report::p2p::{Copies, Gpu};
@@ -90,10 +91,10 @@ fn bars(page: &mut Markup, measurement: &Measurement) {
         };
         let effect = arm.effect.filter(|_| !is_baseline);
         let effect = effect.map_or(String::new(), |e| format!("{e:+.1} %"));
-        let label = shortened(arm.trouble.as_ref().unwrap_or(&effect), 36);
+        let label = shortened(arm.trouble.as_ref().unwrap_or(&effect), 36, "…");
         page.put(
             "<g class=\"{}\"><text class=\"name\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}<title>{}</title></text>",
-            &[&class, &(LEFT - 10.0), &base, &shortened(&arm.name, 38), &arm.name],
+            &[&class, &(LEFT - 10.0), &base, &shortened(&arm.name, 38, "…"), &arm.name],
         );
         match value(arm, by_bandwidth) {
             Some((value, [low, high])) => page.put(
@@ -295,12 +296,4 @@ fn step(part: f64) -> usize {
 /// A coordinate with one decimal.
 fn round(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
-}
-
-/// The first letters of a text.
-pub(in crate::report) fn shortened(text: &str, letters: usize) -> String {
-    match text.chars().count() > letters {
-        true => text.chars().take(letters - 1).chain(['…']).collect(),
-        false => text.to_owned(),
-    }
 }

@@ -6,7 +6,7 @@ use super::text::{gpu_words, link_words, nic_words, port_words};
 use super::tree::{self, PlacedLeaf, TreeLeaf, TreePart};
 use super::{Link, Topology};
 use crate::fact::Subject;
-use crate::report::html::charts::shortened;
+use crate::report::clause::shortened;
 use crate::report::html::marks::Marks;
 use crate::report::html::{Markup, document};
 
@@ -157,7 +157,7 @@ fn depth(part: &TreePart) -> usize {
 fn card(shapes: &mut Markup, class: &str, place: [usize; 4], [head, rest, checks]: [&str; 3]) {
     let [x, y, width, height] = place;
     // In the mean a letter takes six units.
-    let fits = |line: &str| shortened(line, (width - 12) / 6);
+    let fits = |line: &str| shortened(line, (width - 12) / 6, "…");
     shapes.put(
         "<g class=\"{}\"><title>{} {} {}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\"/>\
          <text class=\"name\" x=\"{}\" y=\"{}\">{}</text><text class=\"small\" x=\"{}\" y=\"{}\">{}</text></g>\n",
