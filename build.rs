@@ -1,4 +1,4 @@
-//! Puts the files of `checks/` into the binary.
+//! Puts the files of `checks/` and the tables of `src/` that are TOML into the binary.
 
 #![expect(
     clippy::disallowed_methods,
@@ -9,6 +9,14 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+/// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
+const TABLES: [&str; 4] = [
+    "src/nccl_log/events.toml",
+    "src/nccl_log/messages.toml",
+    "src/nccl_log/shapes.toml",
+    "src/source/kernel_log_markers.toml",
+];
 
 fn main() -> io::Result<()> {
     let variable = |name| env::var_os(name).ok_or_else(|| io::Error::other(name));
@@ -86,11 +94,45 @@ fn main() -> io::Result<()> {
     fs::write(out.join("advice.z"), pack.finish()?)?;
     fs::write(out.join("checks_with_examples.rs"), with_examples)?;
 
+    for file in TABLES {
+        tables(&root.join(file), &out)?;
+    }
+
     let retired = match fs::read_to_string(checks.join("RETIRED")) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
         read => read?,
     };
     fs::write(out.join("RETIRED"), retired)
+}
+
+/// Writes the tables of a file as expressions of Rust: a list of texts is a slice of them, a row of several texts the first with a slice of the rest.
+fn tables(file: &Path, out: &Path) -> io::Result<()> {
+    println!("cargo:rerun-if-changed={}", file.display());
+    let wrong = |why: &str| io::Error::other(format!("{}: {why}", file.display()));
+    let text = |value: &toml::Value| match value.as_str() {
+        Some(text) if !text.is_empty() => Ok(format!("{text:?}, ")),
+        _ => Err(wrong("a row has texts, none of them empty")),
+    };
+    let table: toml::Table =
+        (fs::read_to_string(file)?.parse()).map_err(|e: toml::de::Error| wrong(&e.to_string()))?;
+    for (key, rows) in &table {
+        let mut expression = String::from("&[\n");
+        for row in rows.as_array().into_iter().flatten() {
+            match row.as_array().map(Vec::as_slice) {
+                None => expression.push_str(&text(row)?),
+                Some([first, rest @ ..]) if !rest.is_empty() => {
+                    let rest: String = rest.iter().map(text).collect::<io::Result<_>>()?;
+                    expression.push_str(&format!("({}&[{rest}]),", text(first)?));
+                }
+                Some(_) => return Err(wrong("a row has a word and one text or more")),
+            }
+            expression.push('\n');
+        }
+        expression.push_str("]\n");
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        fs::write(out.join(format!("{stem}.{key}.rs")), expression)?;
+    }
+    Ok(())
 }
 
 /// By what a check is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which

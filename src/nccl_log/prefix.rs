@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::anchor::AnchorPosition;
+use super::event_table::{Row, fits};
 use super::grams::Grams;
 use super::text::{number, run};
 
@@ -76,79 +77,32 @@ pub(super) fn only_message(line: &[u8], at: usize) -> Option<PrefixedMessage<'_>
 /// What PyTorch writes before the message that NCCL's last warning had.
 pub const LAST_ERROR: &[u8] = b"Last error:";
 
-/// How messages begin that only NCCL writes, and what else each holds: somebody copied them without what is before them.
-const BARE: [(LogLevel, &str, &str); 37] = [
-    (LogLevel::Warn, "NET/IB : Got completion", "opcode"),
-    (LogLevel::Warn, "NET/IB: Got completion", "opcode"),
-    (LogLevel::Info, "NET/IB : No device found", ""),
-    (LogLevel::Info, "NET/IB : Using [", "]"),
-    (LogLevel::Info, "NET/Socket : Using [", "]"),
-    (LogLevel::Warn, "NET/OFI ", "failed: "),
-    (LogLevel::Warn, "NET/OFI Couldn't ", ""),
-    (LogLevel::Warn, "Call to ibv_", " failed"),
-    (LogLevel::Warn, "socketProgress", "remote peer"),
-    (LogLevel::Warn, "socketProgress", "failed"),
-    (LogLevel::Warn, "socketPollConnect", " returned "),
-    (LogLevel::Warn, "socketPollConnect", "failed"),
-    (LogLevel::Warn, "socketStartConnect", "failed"),
-    (LogLevel::Warn, "socketStartConnect", "exceeded"),
-    (LogLevel::Warn, "Call to connect returned ", "retr"),
-    (LogLevel::Warn, "Duplicate GPU detected : rank ", ""),
-    (
-        LogLevel::Warn,
-        "Error while creating shared memory segment",
-        "nccl-",
-    ),
-    (
-        LogLevel::Warn,
-        "Error while attaching to shared memory segment",
-        "nccl-",
-    ),
-    (
-        LogLevel::Warn,
-        "[Proxy Service",
-        "Failed to execute operation",
-    ),
-    (LogLevel::Warn, "Proxy Call to rank ", "failed"),
-    (LogLevel::Warn, "Cuda failure ", "'"),
-    (LogLevel::Warn, "Failed to bind NVLink SHARP", ""),
-    (LogLevel::Warn, "Bootstrap : no socket interface found", ""),
-    (LogLevel::Info, "Bootstrap : Using ", "<0>"),
-    (LogLevel::Info, "Channel ", " via NET/"),
-    (LogLevel::Info, "Channel ", " via P2P/"),
-    (LogLevel::Info, "Channel ", " via SHM"),
-    (LogLevel::Info, "comm 0x", " nNodes "),
-    (LogLevel::Info, "comm 0x", "Init COMPLETE"),
-    (LogLevel::Info, "ncclCommInit", " comm 0x"),
-    (LogLevel::Info, "Using network ", ""),
-    (LogLevel::Info, "NCCL_", " set by environment to "),
-    (LogLevel::Info, "Connected all rings", ""),
-    (LogLevel::Info, "Connected all trees", ""),
-    (LogLevel::Warn, "Mismatched NCCL version", ""),
-    // Of a channel's line that lacks its first word.
-    (LogLevel::Info, "] [send] via NET/", ""),
-    (LogLevel::Info, "] [receive] via NET/", ""),
-];
+/// How messages begin that only NCCL writes, with their level, and what else each holds: somebody copied them without what is before them.
+const BARE: &[Row] = include!(concat!(env!("OUT_DIR"), "/messages.bare.rs"));
 
 /// Of [`BARE`], how a message can begin.
 static BEGINNINGS: LazyLock<Grams> = LazyLock::new(|| Grams::new(beginnings()));
 
 /// How messages can begin that only NCCL writes.
 pub(super) fn beginnings() -> impl Iterator<Item = &'static str> {
-    BARE.iter().map(|(_, begin, _)| *begin)
+    BARE.iter().filter_map(|(_, parts)| parts.first().copied())
 }
 
 /// A message that somebody copied without what NCCL writes before it: its level, and the message.
 pub fn bare(line: &[u8]) -> Option<(LogLevel, &[u8])> {
     BEGINNINGS.find(line, 0, line.len())?;
-    BARE.iter().find_map(|(level, begin, more)| {
+    BARE.iter().find_map(|(level, parts)| {
+        let (begin, more) = parts.split_first()?;
         let at = memchr::memmem::find(line, begin.as_bytes())?;
         let message = match begin.starts_with(']') {
             true => line,
             false => line.get(at..)?,
         };
-        memchr::memmem::find(message, more.as_bytes())?;
-        Some((*level, message.trim_ascii()))
+        let level = match *level {
+            "warn" => LogLevel::Warn,
+            _ => LogLevel::Info,
+        };
+        fits(more, message).then_some((level, message.trim_ascii()))
     })
 }
 
