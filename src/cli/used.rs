@@ -18,7 +18,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 23] = [
+const SHOWN_ONLY: [(&str, &str); 22] = [
     (
         "interface.index",
         "by this netlink names the interface of a discipline or a route",
@@ -55,7 +55,6 @@ const SHOWN_ONLY: [(&str, &str); 23] = [
         "what stands beside the term that binds, for who asks how a ceiling comes about",
     ),
     // A log is read by who looks for what went wrong, and costs a node nothing.
-    ("env.", "what a log says of a variable"),
     ("run.", "what a log says of a run"),
     ("host.", "what a log says of a host"),
     ("rank.", "what a log says of a process, among hundreds"),

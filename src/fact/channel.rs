@@ -45,16 +45,10 @@ subject! {
     KIND: Arc<str> = "kind" from "nccl_log";
     /// Whether the network is RDMA; unknown for a plugin that the doctor does not know.
     RDMA: bool = "rdma" from "nccl_log";
-    /// The number of the adapter, in the order in which NCCL lists them.
-    ADAPTER: u64 = "adapter" from "nccl_log";
     /// Whether GPUDirect RDMA is used.
     GDR: bool = "gdr" from "nccl_log";
-    /// Whether the data goes through another GPU of the node on its way to the adapter (PXN).
-    PXN: bool = "pxn" from "nccl_log";
     /// Whether both ranks are on one node; unknown if the other rank wrote nothing, except that shared memory and GPU to GPU are of one node.
     INSIDE_NODE: bool = "inside_node" from "nccl_log";
-    /// The host of the other rank.
-    PEER_HOST: Arc<str> = "peer_host" from "nccl_log";
     /// How many lines there are of it.
     COUNT: u64 = "count" from "nccl_log";
 }

@@ -31,10 +31,6 @@ subject! {
     NUMBER: u64 = "number" from "nccl_log";
     /// How the line names it.
     MENTION: VariableMention = "mention" from "nccl_log";
-    /// How many lines of this host say so.
-    COUNT: u64 = "count" from "nccl_log";
-    /// Whether the other hosts of the run that print the variable print the same value.
-    UNIFORM: bool = "uniform" from "nccl_log";
     /// Devices that an entry of NCCL_IB_HCA matches besides the one that it names: mlx5_10 by `mlx5_1`.
     ALSO_MATCHES: Arc<[Arc<str>]> = "also_matches" from "derive log";
     /// How many these are.

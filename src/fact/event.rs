@@ -237,16 +237,6 @@ words! {
 }
 
 words! {
-    /// Which request of RDMA an event is about.
-    pub enum Request {
-        /// It sends.
-        Send = "send",
-        /// It receives.
-        Receive = "receive",
-    }
-}
-
-words! {
     /// When an event happened, seen from its process, as far as the log tells.
     pub enum ReportedPhase {
         /// Before the process ended its initialisation.
@@ -347,30 +337,12 @@ subject! {
     STATUS: u64 = "status" from "nccl_log";
     /// The adapter's own code of a completion error.
     VENDOR_ERR: u64 = "vendor_err" from "nccl_log";
-    /// Which request it is about.
-    REQUEST: Request = "request" from "nccl_log";
     /// The RDMA device, interface or plugin that the line names.
     DEVICE: Arc<str> = "device" from "nccl_log";
     /// The address of the peer that the line names.
     PEER: Arc<str> = "peer" from "nccl_log";
-    /// The number of the peer's rank.
-    PEER_RANK: u64 = "peer_rank" from "nccl_log";
     /// The local GID that the line names.
     LOCAL_GID: Arc<str> = "local_gid" from "nccl_log";
-    /// The index of the local GID.
-    GID_INDEX: u64 = "gid_index" from "nccl_log";
-    /// The remote GID that the line names.
-    REMOTE_GID: Arc<str> = "remote_gid" from "nccl_log";
-    /// Whether the remote GID, or the peer's address, is one of this host.
-    PEER_LOCAL: bool = "peer_local" from "nccl_log";
-    /// The operation: of the proxy, or PyTorch's name of the collective.
-    OPERATION: Arc<str> = "operation" from "nccl_log";
-    /// The number of the collective in its group.
-    SEQUENCE: u64 = "sequence" from "nccl_log";
-    /// The time that the collective had.
-    TIMEOUT: Seconds = "timeout" from "nccl_log";
-    /// The file that the line is about.
-    PATH: Arc<str> = "path" from "nccl_log";
     /// What the line reports about the kind of event: `port error`, `client reregistration`; the entry that is not understood.
     DETAIL: Arc<str> = "detail" from "nccl_log";
     /// Whether it is the failure that counts: the first of the run, or one of the same kind; where only consequences are logged, the first of these.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::run::Carrier;
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Percent, Seconds};
+use super::{BitRate, Percent};
 
 words! {
     /// Where two things stand to each other, in NCCL's terms; the nearest first.
@@ -74,8 +74,6 @@ subject! {
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
     /// What kind of network the chosen one is.
     CARRIER: Carrier = "carrier" from "nccl_log";
-    /// The loaded network plugin, by its own name.
-    PLUGIN: Arc<str> = "plugin" from "nccl_log";
     /// The plugins and networks that were tried, in the order of the log.
     TRIED: Arc<[Arc<str>]> = "tried" from "nccl_log";
     /// Files of plugins that were looked for and not found.
@@ -88,10 +86,6 @@ subject! {
     HCAS: Arc<[Arc<str>]> = "hcas" from "nccl_log";
     /// The link layers of these ports: `IB`, `RoCE`.
     LINK_LAYERS: Arc<[Arc<str>]> = "link_layers" from "nccl_log";
-    /// Whether relaxed ordering is in use (`[RO]`, from 2.12).
-    RELAXED_ORDERING: bool = "relaxed_ordering" from "nccl_log";
-    /// The interface over which IB connections are agreed upon (`OOB`).
-    OOB_INTERFACE: Arc<str> = "oob_interface" from "nccl_log";
     /// The interface of the bootstrap.
     BOOTSTRAP_INTERFACE: Arc<str> = "bootstrap_interface" from "nccl_log";
     /// The address of the bootstrap.
@@ -108,16 +102,12 @@ subject! {
     INTER_RDMA: u64 = "inter_rdma" from "nccl_log";
     /// Those over TCP sockets.
     INTER_SOCKET: u64 = "inter_socket" from "nccl_log";
-    /// Channels to other nodes.
-    SENDS: u64 = "sends" from "nccl_log";
     /// Channels from other nodes.
     RECEIVES: u64 = "receives" from "nccl_log";
     /// Of the channels to other nodes, those with GPUDirect RDMA.
     GDR_SEND: Percent = "gdr_send" from "nccl_log";
     /// Of the channels from other nodes, those with GPUDirect RDMA.
     GDR_RECEIVE: Percent = "gdr_receive" from "nccl_log";
-    /// Channels that go through another GPU of this host to reach its adapter (PXN).
-    PXN: u64 = "pxn" from "nccl_log";
     /// Lines of connected channels between two ranks of this host.
     INTRA: u64 = "intra" from "nccl_log";
     /// Those from GPU to GPU.
@@ -128,46 +118,20 @@ subject! {
     INTRA_NET: u64 = "intra_net" from "nccl_log";
     /// How many GPUs' adapters are said to have GPUDirect RDMA (`GPU Direct RDMA Enabled for HCA`): logged by the subsystem NET only.
     GDR_HCAS: u64 = "gdr_hcas" from "nccl_log";
-    /// How many adapters are logged without it.
-    NO_GDR_HCAS: u64 = "no_gdr_hcas" from "nccl_log";
     /// The least MTU of the RDMA connections that this host made, in bytes of payload of a packet: logged by the subsystem NET only.
     QUEUE_MTU: u64 = "queue_mtu" from "nccl_log";
     /// The index of the GID from which this host's RoCE connections are made, if all are made from one.
     QUEUE_GID_INDEX: u64 = "queue_gid_index" from "nccl_log";
     /// Whether RoCE connections of this host are made from a link-local GID.
     QUEUE_LINK_LOCAL: bool = "queue_link_local" from "nccl_log";
-    /// Whether the log says that DMA-BUF is available on the GPUs (`DMA-BUF is available on GPU device`).
-    DMABUF: bool = "dmabuf" from "nccl_log";
-    /// Whether the log says that NVLink SHARP is available on the GPUs (`NVLS multicast support is available`).
-    NVLS: bool = "nvls" from "nccl_log";
-    /// Channels for collectives; the fewest of a rank on this host.
-    COLL_CHANNELS: u64 = "coll_channels" from "nccl_log";
-    /// Channels for send and receive; the fewest of a rank on this host.
-    P2P_CHANNELS: u64 = "p2p_channels" from "nccl_log";
-    /// Bandwidth of a channel inside the node, as NCCL's search for graphs expects it.
-    GRAPH_INTRA: BitRate = "graph_intra" from "nccl_log";
-    /// Bandwidth of a channel between nodes, as NCCL's search for graphs expects it.
-    GRAPH_INTER: BitRate = "graph_inter" from "nccl_log";
-    /// The farthest path between GPUs in the graph of rings.
-    GRAPH_PATH_INTRA: PathType = "graph_path_intra" from "nccl_log";
     /// The farthest path from a GPU to its adapter in the graph of rings: PHB and SYS lead through the CPU.
     GRAPH_PATH_INTER: PathType = "graph_path_inter" from "nccl_log";
     /// The slowest PCIe link of NCCL's picture of the node, per direction.
     PCI_LOWEST: BitRate = "pci_lowest" from "nccl_log";
-    /// The fastest PCIe link of NCCL's picture of the node, per direction.
-    PCI_HIGHEST: BitRate = "pci_highest" from "nccl_log";
     /// The fewest CPUs to which a rank of this host was bound (`Setting affinity for GPU`).
     AFFINITY_CPUS: u64 = "affinity_cpus" from "nccl_log";
     /// Files of the PCI topology that NCCL could not read.
     TOPOLOGY_UNREAD: u64 = "topology_unread" from "nccl_log";
-    /// The file from which NCCL took its picture of the node, if it was given one.
-    TOPOLOGY_FILE: Arc<str> = "topology_file" from "nccl_log";
-    /// The longest time that a rank of this host took to initialise a communicator.
-    INIT_TIME: Seconds = "init_time" from "nccl_log";
-    /// The longest time that a rank of this host took in the bootstrap.
-    BOOTSTRAP_TIME: Seconds = "bootstrap_time" from "nccl_log";
-    /// Whether the first failure of the run is on this host.
-    FAILED_FIRST: bool = "failed_first" from "nccl_log";
     /// The kind of interface and address of the bootstrap.
     BOOTSTRAP_KIND: BootstrapKind = "bootstrap_kind" from "derive log";
 }

@@ -89,8 +89,6 @@ subject! {
     VERSION: Arc<str> = "version" from "nccl_log";
     /// All versions of the library that the log names.
     VERSIONS: Arc<[Arc<str>]> = "versions" from "nccl_log";
-    /// The version as one number, 1000 for each minor and 1 for each patch of version 2: 22003 is 2.22.3. In this form versions compare.
-    VERSION_NUMBER: u64 = "version_number" from "nccl_log";
     /// Version of CUDA for which the library was built.
     CUDA: Arc<str> = "cuda" from "nccl_log";
     /// How many machines take part: `nNodes` of the largest communicator (NCCL 2.20 and later), else the hosts that the log names.
@@ -99,22 +97,10 @@ subject! {
     NODES_STATED: bool = "nodes_stated" from "nccl_log";
     /// How many ranks the largest communicator has.
     RANKS: u64 = "ranks" from "nccl_log";
-    /// How many hosts wrote lines.
-    HOSTS_SEEN: u64 = "hosts_seen" from "nccl_log";
-    /// How many ranks of the largest communicator wrote that they begin or end their initialisation.
-    RANKS_SEEN: u64 = "ranks_seen" from "nccl_log";
-    /// How many communicators there are.
-    COMMUNICATORS: u64 = "communicators" from "nccl_log";
     /// Whether lines of level INFO are in the log (`NCCL_DEBUG=INFO`): without them nearly nothing is known.
     INFO: bool = "info" from "nccl_log";
-    /// Whether lines of the subsystem NET are in the log, which a default log has not.
-    NET_LOGGED: bool = "net_logged" from "nccl_log";
-    /// Whether lines of the subsystem GRAPH are in the log, which a default log has not.
-    GRAPH_LOGGED: bool = "graph_logged" from "nccl_log";
     /// Whether lines of the subsystem ENV are in the log: which variables are set. By default so from 2.16.5.
     ENV_LOGGED: bool = "env_logged" from "nccl_log";
-    /// Whether lines of the subsystem TUNING are in the log: which algorithm carried which size.
-    TUNING_LOGGED: bool = "tuning_logged" from "nccl_log";
     /// What carried the traffic between nodes; unknown for a run on one node, which has none.
     CARRIER: Carrier = "carrier" from "nccl_log";
     /// On which lines the carrier rests.
@@ -143,12 +129,6 @@ subject! {
     INTRA_SHM: u64 = "intra_shm" from "nccl_log";
     /// Those of them that went over the network, though both ranks are on one node.
     INTRA_NET: u64 = "intra_net" from "nccl_log";
-    /// The algorithms that the log says were used, in NCCL's names.
-    ALGORITHMS: Arc<[Arc<str>]> = "algorithms" from "nccl_log";
-    /// The protocols that the log says were used.
-    PROTOCOLS: Arc<[Arc<str>]> = "protocols" from "nccl_log";
-    /// Whether SHARP or another CollNet carried collectives.
-    COLLNET: bool = "collnet" from "nccl_log";
     /// Lines of channels over SHARP or another CollNet; `inter` does not count them.
     COLLNET_CHANNELS: u64 = "collnet_channels" from "nccl_log";
     /// Whether channels over NVLink SHARP were set up.
@@ -172,10 +152,6 @@ subject! {
     /// Whether the log holds a failure: an event that is neither benign nor the consequence of another, that was not recovered and did not come
     /// after the end of the work.
     FAILED: bool = "failed" from "nccl_log";
-    /// Whether a communicator was aborted: after a failure, and at the end of a healthy run too if the framework ends that way.
-    ABORTED: bool = "aborted" from "nccl_log";
-    /// Whether the log ends orderly: communicators were destroyed, and none aborted.
-    ENDED_ORDERLY: bool = "ended_orderly" from "nccl_log";
     /// The most RDMA ports that a host of the run lists.
     MOST_PORTS: u64 = "most_ports" from "derive log";
     /// How many different networks the hosts chose, by NCCL's names.

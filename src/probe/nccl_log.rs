@@ -60,9 +60,6 @@ const TIMES: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.22 or later";
 const NET: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET";
 /// What shows the topology.
 const GRAPH: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH";
-/// What shows the algorithms.
-const TUNING: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,TUNING";
-
 /// The question which files there are: `{"files":[name, …],"no_text":[name, …],"recordings":[name, …]}`, the last two of those in directories that are
 /// not read.
 pub fn files() -> Question {
@@ -232,6 +229,14 @@ fn place_in_words(label: &str, line: u64) -> String {
     }
 }
 
+/// What a line says, or what would show it.
+fn fact_of<T: Typed>(found: Option<(T, Origin)>, setting: &'static str) -> Fact<T> {
+    match found {
+        Some((value, origin)) => Fact::Known(value, origin),
+        None => Fact::Unknown(not_logged(setting)),
+    }
+}
+
 /// A log, read and put in order.
 struct Log<'d> {
     files: &'d [File],
@@ -246,9 +251,8 @@ struct Log<'d> {
     largest: Vec<Option<usize>>,
     /// For each host its first run.
     first_run: HashMap<&'d str, usize>,
-    /// What files say of a process: whether it wrote lines of level INFO, and by its device the lines of level WARN.
+    /// What files say of a process: whether it wrote lines of level INFO,
     informed: HashSet<ProcessKey<'d>>,
-    warnings: HashMap<(&'d str, u64, Option<u64>), u64>,
     /// The sorts of which the files have lines.
     sorts: HashSet<&'d str>,
     /// Files whose lines name no host, which stand for one: what they hold may be of several.
@@ -426,15 +430,11 @@ impl<'d> Log<'d> {
             *first = (*first).min(*run);
         }
         let mut informed = HashSet::new();
-        let mut warnings = HashMap::new();
         for process in files.iter().flat_map(|(_, digest)| &digest.processes) {
             let host = process.host.as_str();
             if process.info > 0 {
                 informed.insert((host, process.pid));
             }
-            *warnings
-                .entry((host, process.pid, process.device))
-                .or_default() += process.warnings;
         }
         let sorts = files.iter().flat_map(|(_, digest)| &digest.sorts);
         let sorts = sorts.filter(|(_, count)| **count > 0);
@@ -449,7 +449,6 @@ impl<'d> Log<'d> {
             largest,
             first_run,
             informed,
-            warnings,
             sorts,
             nameless: nameless.into_values().collect(),
             extents,

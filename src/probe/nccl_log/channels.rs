@@ -25,7 +25,6 @@ pub(super) struct ChannelSums {
     pub(super) receives: u64,
     pub(super) gdr_sends: u64,
     pub(super) gdr_receives: u64,
-    pub(super) pxn: u64,
     pub(super) intra: u64,
     pub(super) p2p: u64,
     pub(super) shm: u64,
@@ -249,7 +248,6 @@ impl ChannelSums {
             Some(Carrier::DirectTcp) => self.direct_tcp += count,
             _ => {}
         }
-        self.pxn += if channel.pxn { count } else { 0 };
         let gdr = if channel.gdr { count } else { 0 };
         match channel.receives {
             true => {
@@ -273,7 +271,6 @@ impl ChannelSums {
             (&mut self.receives, other.receives),
             (&mut self.gdr_sends, other.gdr_sends),
             (&mut self.gdr_receives, other.gdr_receives),
-            (&mut self.pxn, other.pxn),
             (&mut self.intra, other.intra),
             (&mut self.p2p, other.p2p),
             (&mut self.shm, other.shm),
@@ -365,15 +362,6 @@ fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, 
         let count = Fact::Known(sums.collnet, told.line.origin().clone());
         facts.set(view.id, run::COLLNET_CHANNELS, view.whole(count));
     }
-    facts.set(
-        view.id,
-        run::COLLNET,
-        match (collnet, any) {
-            (Some(told), _) => Fact::Known(true, told.line.origin().clone()),
-            (None, true) => view.total(false, how),
-            (None, false) => Fact::Unknown(not_logged(INFO)),
-        },
-    );
     let collnet = collnet.and_then(|told| Some((told.carrier?, told.line.origin().clone())));
     super::carrier::state(view, facts, &sums, collnet);
 }
@@ -412,7 +400,6 @@ fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedCha
             to,
             receives,
             adapter,
-            pxn,
             gdr,
             ..
         } = one.channel;
@@ -442,39 +429,25 @@ fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedCha
         }
         let id = facts.instance(Subject::Channel, host, &name);
         let origin = one.line.origin();
-        let known = |value: u64| Fact::Known(value, origin.clone());
-        facts.set(id, fact::FROM, known(from));
-        facts.set(id, fact::TO, known(to));
-        facts.set(id, fact::COUNT, known(one.line.kept.count));
+        facts.know(id, fact::FROM, from, origin);
+        facts.know(id, fact::TO, to, origin);
+        facts.know(id, fact::COUNT, one.line.kept.count, origin);
         let direction = if receives {
             Direction::Receive
         } else {
             Direction::Send
         };
-        facts.set(id, fact::DIRECTION, Fact::Known(direction, origin.clone()));
-        facts.set(id, fact::TRANSPORT, Fact::Known(transport, origin.clone()));
-        facts.set(id, fact::KIND, Fact::Known(kind.into(), origin.clone()));
+        facts.know(id, fact::DIRECTION, direction, origin);
+        facts.know(id, fact::TRANSPORT, transport, origin);
+        facts.know(id, fact::KIND, kind.into(), origin);
         if networked {
-            facts.set(id, fact::ADAPTER, known(adapter));
-            facts.set(id, fact::GDR, Fact::Known(gdr, origin.clone()));
-            facts.set(id, fact::PXN, Fact::Known(pxn, origin.clone()));
+            facts.know(id, fact::GDR, gdr, origin);
             if let Some(carrier) = one.carrier {
-                facts.set(
-                    id,
-                    fact::RDMA,
-                    Fact::Known(carrier == Carrier::Rdma, origin.clone()),
-                );
+                facts.know(id, fact::RDMA, carrier == Carrier::Rdma, origin);
             }
         }
         if let Some(inside) = one.inside {
-            facts.set(id, fact::INSIDE_NODE, Fact::Known(inside, origin.clone()));
-        }
-        if let Some(peer) = one.peer_host {
-            facts.set(
-                id,
-                fact::PEER_HOST,
-                Fact::Known(peer.into(), origin.clone()),
-            );
+            facts.know(id, fact::INSIDE_NODE, inside, origin);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The facts of events, and which failure came first.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use super::fields::{Fields, role};
 use super::line::{LAST_ERROR, Line};
@@ -8,7 +8,7 @@ use super::outcome::{Failure, LinePosition, OutcomeWithProof, RunCourse, RunEndi
 use super::{INFO, RunView, not_logged};
 use crate::fact::event::{self as fact, EventOutcome, LogClass, Phase, Role};
 use crate::fact::run::RunOutcome;
-use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Subject, Why, host, run};
+use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Subject, Why, run};
 use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::event::{ClassCache, MessageClass, MessageKind};
 use crate::nccl_log::event_table;
@@ -207,22 +207,6 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             (false, _) => view.total(false, how).unless(hidden.clone()),
         },
     );
-    if hidden.is_some() {
-        // Which host failed first is unknown.
-    } else if let Some(event) = first.and_then(|at| events.get(at)) {
-        for (name, id) in &view.hosts {
-            facts.set(
-                *id,
-                host::FAILED_FIRST,
-                Fact::Known(*name == event.host, event.line.origin().clone()),
-            );
-        }
-    } else if !failed {
-        for id in view.hosts.values() {
-            facts.set(*id, host::FAILED_FIRST, view.total(false, how));
-        }
-    }
-    let local = local_names(view, &events);
     let start = log_start(&events);
     let mut numbers: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (at, event) in events.iter().enumerate() {
@@ -238,81 +222,57 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         };
         let id = facts.instance(Subject::Event, host, &name);
         let origin = event.line.origin().clone();
-        let set_count = |facts: &mut Facts, key, value: Option<u64>| {
-            if let Some(value) = value {
-                facts.set(id, key, Fact::Known(value, origin.clone()));
-            }
-        };
-        let set_text = |facts: &mut Facts, key, value: Option<&str>| {
-            if let Some(value) = value {
-                facts.set(id, key, Fact::Known(value.into(), origin.clone()));
-            }
-        };
-        facts.set(id, fact::CLASS, Fact::Known(event.class, origin.clone()));
-        facts.set(id, fact::ROLE, Fact::Known(event.role, origin.clone()));
         let fields = &event.fields;
         let kept = event.line.kept;
-        set_count(facts, fact::COUNT, Some(kept.count));
-        set_count(
-            facts,
-            fact::RANKS,
-            event.line.writer.map(|_| kept.processes),
-        );
-        set_count(facts, fact::RANK, event.rank);
-        set_count(facts, fact::STATUS, fields.status);
-        set_count(facts, fact::VENDOR_ERR, fields.vendor_err);
-        set_count(facts, fact::PEER_RANK, fields.peer_rank);
-        set_count(facts, fact::GID_INDEX, fields.gid_index);
-        set_count(facts, fact::SEQUENCE, fields.sequence);
-        set_text(facts, fact::TEXT, Some(&message_text(event.line)));
         let place = super::place(&log.files[event.line.file].0, kept.line);
-        set_text(facts, fact::PLACE, Some(&place));
-        set_text(facts, fact::TIME, event.line.clock);
-        set_text(facts, fact::FUNCTION, fields.function);
-        set_text(facts, fact::ERRNO, fields.errno);
-        set_text(facts, fact::DEVICE, fields.device);
-        set_text(facts, fact::PEER, fields.peer);
-        set_text(facts, fact::LOCAL_GID, fields.local_gid);
-        set_text(facts, fact::REMOTE_GID, fields.remote_gid);
-        set_text(facts, fact::OPERATION, fields.operation);
-        set_text(facts, fact::PATH, fields.path);
-        set_text(facts, fact::DETAIL, fields.detail);
-        if let Some(request) = fields.request {
-            facts.set(id, fact::REQUEST, Fact::Known(request, origin.clone()));
+        let text = message_text(event.line);
+        let ranks = event.line.writer.map(|_| kept.processes);
+        facts.know(id, fact::CLASS, event.class, &origin);
+        facts.know(id, fact::ROLE, event.role, &origin);
+        for (key, value) in [
+            (fact::COUNT, Some(kept.count)),
+            (fact::RANKS, ranks),
+            (fact::RANK, event.rank),
+            (fact::STATUS, fields.status),
+            (fact::VENDOR_ERR, fields.vendor_err),
+        ] {
+            if let Some(value) = value {
+                facts.know(id, key, value, &origin);
+            }
         }
-        if let Some(seconds) = fields.timeout {
-            facts.set(
-                id,
-                fact::TIMEOUT,
-                Fact::Known(Seconds(seconds), origin.clone()),
-            );
+        for (key, value) in [
+            (fact::TEXT, Some(&*text)),
+            (fact::PLACE, Some(&*place)),
+            (fact::TIME, event.line.clock),
+            (fact::FUNCTION, fields.function),
+            (fact::ERRNO, fields.errno),
+            (fact::DEVICE, fields.device),
+            (fact::PEER, fields.peer),
+            (fact::LOCAL_GID, fields.local_gid),
+            (fact::DETAIL, fields.detail),
+        ] {
+            if let Some(value) = value {
+                facts.know(id, key, value.into(), &origin);
+            }
         }
         if let Some(after) = start
             .zip(event.line.time)
             .and_then(|(start, time)| time.since(start))
         {
-            facts.set(id, fact::AFTER, Fact::Known(Seconds(after), origin.clone()));
+            facts.know(id, fact::AFTER, Seconds(after), &origin);
         }
         match event.phase {
-            Some(phase) => facts.set(id, fact::PHASE, Fact::Known(phase, origin.clone())),
+            Some(phase) => facts.know(id, fact::PHASE, phase, &origin),
             None => facts.set(id, fact::PHASE, Fact::Unknown(not_logged(INFO))),
-        }
-        let of_host = local.get(event.host);
-        let is_local = |name: &str| of_host.is_some_and(|names| names.contains(name));
-        let peer = fields
-            .peer
-            .map(|peer| peer.split('<').next().unwrap_or(peer));
-        if fields.remote_gid.is_some_and(is_local) || peer.is_some_and(is_local) {
-            facts.set(id, fact::PEER_LOCAL, Fact::Known(true, origin.clone()));
         }
         let outcome = match &event.shown {
             None => EventOutcome::Open,
             Some((outcome, by)) => {
-                set_text(facts, fact::SHOWN_BY, Some(by));
+                facts.know(id, fact::SHOWN_BY, (&**by).into(), &origin);
                 *outcome
             }
         };
-        facts.set(id, fact::OUTCOME, Fact::Known(outcome, origin.clone()));
+        facts.know(id, fact::OUTCOME, outcome, &origin);
         let known = (first.or(warned), ordered, hidden.as_ref());
         order(view, facts, id, at, event, known);
     }
@@ -527,30 +487,4 @@ fn log_start(events: &[Event<'_, '_>]) -> Option<crate::nccl_log::clock::Time> {
             .cmp(&(b.year, b.zone))
             .then(a.seconds.total_cmp(&b.seconds))
     })
-}
-
-/// Addresses and GIDs that are known to be a host's own.
-fn local_names<'d>(
-    view: &RunView<'_, 'd>,
-    events: &[Event<'_, 'd>],
-) -> HashMap<&'d str, HashSet<&'d str>> {
-    let mut names: HashMap<&str, HashSet<&str>> = HashMap::new();
-    for event in events {
-        if let Some(gid) = event.fields.local_gid {
-            names.entry(event.host).or_default().insert(gid);
-        }
-    }
-    for (line, host) in view.lines() {
-        for start in ["Bootstrap : Using ", "Bootstrap: Using "] {
-            if let Some(address) = line
-                .message
-                .strip_prefix(start)
-                .and_then(|rest| rest.split_once(':'))
-                .and_then(|(_, rest)| rest.split('<').next())
-            {
-                names.entry(host).or_default().insert(address);
-            }
-        }
-    }
-    names
 }

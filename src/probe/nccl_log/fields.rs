@@ -1,7 +1,7 @@
 //! Fields of an event's message beyond its class.
 
-use crate::fact::event::{LogClass, Request, Role};
-use crate::nccl_log::text::{after, decimal_after, number, number_after};
+use crate::fact::event::{LogClass, Role};
+use crate::nccl_log::text::{after, number, number_after};
 
 use super::{completion_status, errno};
 
@@ -12,17 +12,9 @@ pub(super) struct Fields<'d> {
     pub(super) errno: Option<&'static str>,
     pub(super) status: Option<u64>,
     pub(super) vendor_err: Option<u64>,
-    pub(super) request: Option<Request>,
     pub(super) device: Option<&'d str>,
     pub(super) peer: Option<&'d str>,
-    pub(super) peer_rank: Option<u64>,
     pub(super) local_gid: Option<&'d str>,
-    pub(super) gid_index: Option<u64>,
-    pub(super) remote_gid: Option<&'d str>,
-    pub(super) operation: Option<&'d str>,
-    pub(super) sequence: Option<u64>,
-    pub(super) timeout: Option<f64>,
-    pub(super) path: Option<&'d str>,
     pub(super) detail: Option<&'d str>,
 }
 
@@ -83,19 +75,6 @@ impl<'d> Fields<'d> {
             | C::SocketMagic
             | C::NameResolution
             | C::CollectiveMismatch => fields.socket(message),
-            C::ProxyFailed => {
-                fields.operation = word(message, "operation ", &[' ', ',']).or(word(
-                    message,
-                    "operation=",
-                    &[' ', ','],
-                ));
-                fields.peer_rank = count(message, "from rank ").or(count(message, "to rank "));
-            }
-            C::SharedMemory => {
-                fields.path = message
-                    .split([' ', ',', '\''])
-                    .find(|word| word.starts_with("/dev/") || word.starts_with("nccl-"));
-            }
             C::Cuda => {
                 let numbers = ["Cuda failure ", "CUDA failure ", "runtime error (", "code="];
                 fields.status = numbers.iter().find_map(|mark| count(message, mark));
@@ -106,17 +85,7 @@ impl<'d> Fields<'d> {
                 fields.detail = quoted(message);
             }
             C::PluginInit => fields.device = word(message, "NET plugin ", &[' ']),
-            C::PluginMissing | C::PluginLoad => {
-                fields.path = message
-                    .split([' ', '(', ')', ','])
-                    .find(|word| word.contains(".so"));
-            }
             C::NetworkMissing => fields.device = word(message, "network ", &[' ']),
-            C::TopologyUnread => {
-                fields.path =
-                    word(message, "could not read ", &[',']).or(word(message, "path of ", &[' ']));
-            }
-            C::AdapterNotPci => fields.path = word(message, "network path ", &[' ']),
             C::PciSpeedUnknown => {
                 fields.detail = quoted(message);
                 fields.status = count(message, "falling back to ");
@@ -144,15 +113,8 @@ impl<'d> Fields<'d> {
                 fields.status = device;
             }
             C::Unwinding => {
-                let (place, outcome) = message.split_once(" -> ").unwrap_or((message, ""));
-                fields.path = Some(place);
+                let (_, outcome) = message.split_once(" -> ").unwrap_or((message, ""));
                 fields.status = number(outcome.as_bytes()).map(|(n, _)| n);
-            }
-            C::TorchTimeout => {
-                fields.operation = word(message, "OpType=", &[',', ')']);
-                fields.sequence = count(message, "SeqNum=");
-                let milliseconds = decimal_after(message.as_bytes(), "Timeout(ms)=");
-                fields.timeout = milliseconds.map(|ms| ms / 1000.0);
             }
             C::TorchNccl => {
                 fields.detail = [
@@ -175,9 +137,6 @@ impl<'d> Fields<'d> {
                 let inside =
                     word(message, "to [", &[']']).or(word(message, "connect to ", &[' ', ')']));
                 fields.peer = inside.map(|peer| peer.trim_matches(['(', ',', ']', '.']));
-                fields.timeout = decimal_after(message.as_bytes(), "after ")
-                    .filter(|_| message.contains("ms"))
-                    .map(|ms| ms / 1000.0);
                 fields.detail = word(message, "waiting for clients. ", &['.']);
                 fields.errno = errno::program_call(message)
                     .or_else(|| message.contains("imed out").then_some("ETIMEDOUT"));
@@ -223,14 +182,12 @@ impl<'d> Fields<'d> {
         }
         self.device =
             word(message, "on dev ", &[',', ' ']).and_then(|device| device.split(':').next());
-        self.gid_index = count(message, "local GID index ");
         self.local_gid = word(message, "local GID ", &[','])
             .filter(|gid| !gid.starts_with("index"))
             .or_else(|| {
                 let (_, rest) = message.split_once("local GID index ")?;
                 word(rest, "local GID ", &[','])
             });
-        self.remote_gid = word(message, "remote GID ", &[',', ' ']);
     }
 
     /// `NET/IB: Got completion from peer 10.0.0.2<4711> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=… vendor_err=129 req_type=Send
@@ -258,17 +215,7 @@ impl<'d> Fields<'d> {
             .iter()
             .find_map(|needle| count(message, needle))
             .or(vendor);
-        self.request = if message.contains("(Recv") || message.contains("req_type=Recv") {
-            Some(Request::Receive)
-        } else if message.contains("(Send") || message.contains("req_type=Send") {
-            Some(Request::Send)
-        } else {
-            None
-        };
         self.local_gid = word(message, "localGid ", &[' ', ',']);
-        self.remote_gid = ["remoteGids", "remoteGid "].iter().find_map(|needle| {
-            word(message, needle, &[' ', ',']).or(word(message, &format!("{needle} "), &[' ', ',']))
-        });
         self.device = word(message, "hca ", &[' ', ',']);
     }
 

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use super::carrier::{carrier, in_use, ofi_provider};
 use super::channels::{ChannelSums, share};
 use super::line::Line;
-use super::listed::{
-    Listed, described, interface, listed_alone, using_ib, using_old, using_socket,
-};
-use super::{DRIVER, Distinct, GRAPH, INFO, NET, RunView, TIMES, not_logged};
+use super::listed::{Listed, interface, listed_alone, using_ib, using_old, using_socket};
+use super::{DRIVER, Distinct, GRAPH, INFO, NET, RunView, fact_of, not_logged};
 use crate::fact::hca;
 use crate::fact::host::{self as fact, PathType};
 use crate::fact::run::Carrier;
-use crate::fact::{BitRate, Fact, Facts, Id, Key, Origin, Seconds, Subject, Typed};
+use crate::fact::{BitRate, Fact, Facts, Id, Key, Origin, Subject};
 use crate::nccl_log::channel::{ChannelLine, read};
 
 /// The network that a line says was chosen.
@@ -78,7 +76,7 @@ pub(super) fn left_over<'l, 'd: 'l>(
             plugin.get_or_insert(name.trim());
         } else if let Some(name) = message.strip_prefix("NET/Plugin: Loaded net plugin ") {
             plugin.get_or_insert(name.split(' ').next().unwrap_or(name));
-        } else if let Some((listed, ..)) = using_ib(message) {
+        } else if let Some(listed) = using_ib(message) {
             match listed.is_empty() {
                 true => none.get_or_insert(at()),
                 false => adapters.get_or_insert(at()),
@@ -117,13 +115,6 @@ fn first<'l, 'd: 'l, T>(
         .find_map(|line| Some((read(line.message)?, line.origin().clone())))
 }
 
-fn fact_of<T: Typed>(found: Option<(T, Origin)>, setting: &'static str) -> Fact<T> {
-    match found {
-        Some((value, origin)) => Fact::Known(value, origin),
-        None => Fact::Unknown(not_logged(setting)),
-    }
-}
-
 /// Of all values the least, with its origin.
 fn least<'l, 'd: 'l>(
     lines: &[&'l Line<'d>],
@@ -149,11 +140,8 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
 }
 
 fn one(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&Line<'_>]) {
-    facts.set(
-        id,
-        fact::PROCESSES,
-        view.total(view.processes_of(host), "the processes that wrote lines"),
-    );
+    let processes = view.total(view.processes_of(host), "the processes that wrote lines");
+    facts.set(id, fact::PROCESSES, processes);
     adapters(view, facts, id, lines);
     let bootstrap = first(lines, |m| {
         let rest = ["Bootstrap : Using ", "Bootstrap: Using "]
@@ -188,20 +176,11 @@ fn one(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&
         (names, origin.clone())
     });
     facts.set(id, fact::SOCKET_INTERFACES, fact_of(sockets, INFO));
-    let number = |start: &'static str| {
-        move |m: &str| {
-            m.strip_prefix(start)?
-                .split(' ')
-                .next()?
-                .parse::<u64>()
-                .ok()
-        }
-    };
-    facts.set(
-        id,
-        fact::DRIVER,
-        fact_of(first(lines, number("cudaDriverVersion ")), DRIVER),
-    );
+    let driver = first(lines, |m| {
+        let rest = m.strip_prefix("cudaDriverVersion ")?;
+        rest.split(' ').next()?.parse().ok()
+    });
+    facts.set(id, fact::DRIVER, fact_of(driver, DRIVER));
     let mut versions = Distinct::default();
     for line in lines {
         if let Some((version, ..)) = super::runs::version(line.message) {
@@ -209,16 +188,6 @@ fn one(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&
         }
     }
     facts.set(id, fact::VERSION, versions.most(INFO));
-    let dmabuf = first(lines, |m| {
-        m.starts_with("DMA-BUF is available").then_some(true)
-    });
-    facts.set(id, fact::DMABUF, fact_of(dmabuf, INFO));
-    let nvls = first(lines, |m| {
-        m.strip_prefix("NVLS multicast support is ")
-            .map(|rest| rest.starts_with("available"))
-    });
-    facts.set(id, fact::NVLS, fact_of(nvls, INFO));
-    channel_counts(view, facts, id, lines);
     traffic(view, facts, host, id);
     graph(facts, id, lines);
     let affinity = least(lines, affinity);
@@ -231,33 +200,9 @@ fn one(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&
         .map(|line| line.kept.count)
         .sum();
     if unread > 0 || view.has_sort(crate::nccl_log::message::MessageGroup::Graph) {
-        facts.set(
-            id,
-            fact::TOPOLOGY_UNREAD,
-            view.total(unread, "lines that say so"),
-        );
+        let unread = view.total(unread, "lines that say so");
+        facts.set(id, fact::TOPOLOGY_UNREAD, unread);
     }
-    let file = first(lines, |m| {
-        m.strip_prefix("Loading topology file ")
-            .map(|file| Arc::from(file.trim()))
-    });
-    facts.set(id, fact::TOPOLOGY_FILE, fact_of(file, GRAPH));
-    let mut longest: [Option<(Seconds, Origin)>; 2] = [None, None];
-    for line in lines {
-        for (slot, time) in longest
-            .iter_mut()
-            .zip(super::runs::init_times(line.message))
-        {
-            if let Some(time) = time
-                && slot.as_ref().is_none_or(|(most, _)| time > most.0)
-            {
-                *slot = Some((Seconds(time), line.origin().clone()));
-            }
-        }
-    }
-    let [total, bootstrap] = longest;
-    facts.set(id, fact::INIT_TIME, fact_of(total, TIMES));
-    facts.set(id, fact::BOOTSTRAP_TIME, fact_of(bootstrap, TIMES));
 }
 
 fn networks(
@@ -271,7 +216,6 @@ fn networks(
     let mut chosen = Distinct::default();
     let mut tried = Distinct::default();
     let mut missing = Distinct::default();
-    let mut plugin = None;
     for line in lines {
         let message = line.message;
         if let Some(network) = network(message).filter(|name| named.contains(name)) {
@@ -292,9 +236,6 @@ fn networks(
                 .unwrap_or(rest)
                 .trim();
             tried.add(name, 1, line.origin());
-            if message.starts_with("NET/Plugin: Loaded net") || message.starts_with("P2P plugin") {
-                plugin.get_or_insert((Arc::<str>::from(name), line.origin().clone()));
-            }
         }
         if message.contains("Plugin")
             && (message.contains("No plugin found") || message.contains("Could not find"))
@@ -337,7 +278,6 @@ fn networks(
     facts.set(id, fact::NETWORKS, view.whole(chosen.all(INFO)));
     facts.set(id, fact::TRIED, view.whole(tried.all(INFO)));
     facts.set(id, fact::PLUGINS_MISSING, view.whole(missing.all(INFO)));
-    facts.set(id, fact::PLUGIN, fact_of(plugin, INFO));
     facts.set(id, fact::OFI_PROVIDER, fact_of(provider, INFO));
 }
 
@@ -398,21 +338,19 @@ fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_
     let lists = lines
         .iter()
         .filter_map(|line| Some((using_ib(line.message)?, line.origin())));
-    let fullest = lists.max_by_key(|((listed, ..), _)| listed.len());
+    let fullest = lists.max_by_key(|(listed, _)| listed.len());
     // Until 2.3 each port has a line of its own.
     let alone = || {
         let old = lines
             .iter()
             .filter_map(|line| Some((listed_alone(line.message)?, line.origin())));
         let (listed, origins): (Vec<Listed<'_>>, Vec<_>) = old.unzip();
-        Some(((listed, false, None), *origins.first()?))
+        Some((listed, *origins.first()?))
     };
     let fullest = fullest.or_else(alone);
-    let (listed, relaxed, oob, origin) = match (&fullest, &none) {
-        (Some(((listed, relaxed, oob), origin)), _) => {
-            (listed.as_slice(), Some(*relaxed), *oob, (*origin).clone())
-        }
-        (None, Some(((), origin))) => (&[][..], None, None, origin.clone()),
+    let (listed, origin) = match (&fullest, &none) {
+        (Some((listed, origin)), _) => (listed.as_slice(), (*origin).clone()),
+        (None, Some(((), origin))) => (&[][..], origin.clone()),
         (None, None) => {
             for key in [fact::HCAS, fact::LINK_LAYERS] {
                 facts.set(id, key, Fact::Unknown(not_logged(INFO)));
@@ -425,81 +363,36 @@ fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_
         true => none.as_ref().map_or(origin, |((), origin)| origin.clone()),
         false => origin,
     };
-    let texts = |texts: Vec<&str>| {
+    let texts = |texts: Vec<&str>| -> Arc<[Arc<str>]> {
         let mut distinct: Vec<Arc<str>> = Vec::new();
         for text in texts {
             if !distinct.iter().any(|t| &**t == text) {
                 distinct.push(text.into());
             }
         }
-        Fact::Known(distinct.into(), origin.clone())
+        distinct.into()
     };
-    facts.set(
-        id,
-        fact::IB_PORTS,
-        Fact::Known(listed.len() as u64, origin.clone()),
-    );
-    facts.set(
-        id,
-        fact::HCAS,
-        texts(listed.iter().map(|port| port.device).collect()),
-    );
-    facts.set(
-        id,
-        fact::LINK_LAYERS,
-        texts(listed.iter().filter_map(|port| port.link_layer).collect()),
-    );
-    if let (Some(relaxed), false) = (relaxed, listed.is_empty()) {
-        facts.set(
-            id,
-            fact::RELAXED_ORDERING,
-            Fact::Known(relaxed, origin.clone()),
-        );
-    }
-    if let Some((name, _)) = oob {
-        facts.set(
-            id,
-            fact::OOB_INTERFACE,
-            Fact::Known(name.into(), origin.clone()),
-        );
-    }
-    let (mut with, mut without) = (Distinct::default(), Distinct::default());
+    facts.know(id, fact::IB_PORTS, listed.len() as u64, &origin);
+    let devices = texts(listed.iter().map(|port| port.device).collect());
+    facts.know(id, fact::HCAS, devices, &origin);
+    let layers = texts(listed.iter().filter_map(|port| port.link_layer).collect());
+    facts.know(id, fact::LINK_LAYERS, layers, &origin);
+    let mut direct = Distinct::default();
+    let mut any = None;
     for line in lines {
         // The socket transport says of its interfaces that they have none.
         let rdma =
             in_use(line.message).is_some_and(|name| carrier(name, None) != Some(Carrier::Socket));
         if rdma && line.message.contains(" for HCA ") {
-            let device = line.message.split('\'').nth(1).unwrap_or("?");
-            let list = if line.message.contains("RDMA Enabled") {
-                &mut with
-            } else {
-                &mut without
-            };
-            list.add(device, 1, line.origin());
+            any.get_or_insert(line.origin());
+            if line.message.contains("RDMA Enabled") {
+                let device = line.message.split('\'').nth(1).unwrap_or("?");
+                direct.add(device, 1, line.origin());
+            }
         }
     }
-    match (&with.origin, &without.origin) {
-        (None, None) => {
-            facts.set(id, fact::GDR_HCAS, Fact::Unknown(not_logged(NET)));
-            facts.set(id, fact::NO_GDR_HCAS, Fact::Unknown(not_logged(NET)));
-        }
-        (first, second) => {
-            let origin = second
-                .clone()
-                .or(first.clone())
-                .unwrap_or_else(|| Origin::derived("the log"));
-            facts.set(
-                id,
-                fact::GDR_HCAS,
-                Fact::Known(with.texts.len() as u64, origin.clone()),
-            );
-            facts.set(
-                id,
-                fact::NO_GDR_HCAS,
-                Fact::Known(without.texts.len() as u64, origin),
-            );
-        }
-    }
+    let direct = any.map(|origin| (direct.texts.len() as u64, origin.clone()));
+    facts.set(id, fact::GDR_HCAS, fact_of(direct, NET));
     let mut channels: BTreeMap<u64, u64> = BTreeMap::new();
     for line in lines {
         if let ChannelLine::Channel(channel) = read(line.message.as_bytes())
@@ -514,95 +407,20 @@ fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_
             None => port.device.to_owned(),
         };
         let hca = facts.instance(Subject::Hca, id, &name);
-        facts.set(
-            hca,
-            hca::DEVICE,
-            Fact::Known(port.device.into(), origin.clone()),
-        );
-        facts.set(hca, hca::INDEX, Fact::Known(port.index, origin.clone()));
-        facts.set(
-            hca,
-            hca::MERGED,
-            Fact::Known(port.merged || port.device.contains("bond"), origin.clone()),
-        );
-        if let Some(number) = port.port {
-            facts.set(hca, hca::PORT, Fact::Known(number, origin.clone()));
-        }
+        facts.know(hca, hca::DEVICE, port.device.into(), &origin);
         if let Some(layer) = port.link_layer {
-            facts.set(
-                hca,
-                hca::LINK_LAYER,
-                Fact::Known(layer.into(), origin.clone()),
-            );
+            facts.know(hca, hca::LINK_LAYER, layer.into(), &origin);
         }
-        let told = lines.iter().find_map(|line| {
-            Some((described(line.message)?, line.origin())).filter(
-                |((_, device, number, ..), _)| {
-                    *device == port.device && port.port.is_none_or(|p| p == *number)
-                },
-            )
-        });
-        match told {
-            Some(((_, _, _, speed, provider, routing), origin)) => {
-                facts.set(hca, hca::SPEED, Fact::Known(speed, origin.clone()));
-                facts.set(
-                    hca,
-                    hca::PROVIDER,
-                    Fact::Known(provider.into(), origin.clone()),
-                );
-                facts.set(
-                    hca,
-                    hca::ADAPTIVE_ROUTING,
-                    Fact::Known(routing, origin.clone()),
-                );
-            }
-            None => {
-                facts.set(hca, hca::SPEED, Fact::Unknown(not_logged(NET)));
-                facts.set(hca, hca::PROVIDER, Fact::Unknown(not_logged(NET)));
-                facts.set(hca, hca::ADAPTIVE_ROUTING, Fact::Unknown(not_logged(NET)));
-            }
-        }
-        let is = |list: &Distinct| list.texts.iter().any(|t| &**t == port.device);
-        let gdr = match (is(&with), is(&without)) {
-            (_, true) => without.origin.clone().map(|origin| (false, origin)),
-            (true, false) => with.origin.clone().map(|origin| (true, origin)),
-            (false, false) => None,
-        };
-        facts.set(hca, hca::GDR, fact_of(gdr, NET));
         // What was not used is known only where channels are told at all.
-        if !channels.is_empty() {
-            let used = channels.get(&port.index).copied().unwrap_or(0);
-            facts.set(
-                hca,
-                hca::CHANNELS,
-                view.total(used, "lines of channels that name it"),
-            );
-        } else {
-            facts.set(hca, hca::CHANNELS, Fact::Unknown(not_logged(INFO)));
-        }
+        let used = match channels.is_empty() {
+            true => Fact::Unknown(not_logged(INFO)),
+            false => {
+                let used = channels.get(&port.index).copied().unwrap_or(0);
+                view.total(used, "lines of channels that name it")
+            }
+        };
+        facts.set(hca, hca::CHANNELS, used);
     }
-}
-
-fn channel_counts(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
-    let before = |message: &str, what: &str| -> Option<u64> {
-        let (head, _) = message.split_once(what)?;
-        head.rsplit([' ', ','])
-            .find(|word| !word.is_empty())?
-            .parse()
-            .ok()
-    };
-    let coll = least(lines, |m| {
-        m.contains("p2p channels")
-            .then(|| before(m, " coll channels"))
-            .flatten()
-    });
-    let p2p = least(lines, |m| {
-        m.contains("coll channels")
-            .then(|| before(m, " p2p channels,"))
-            .flatten()
-    });
-    facts.set(id, fact::COLL_CHANNELS, view.whole(fact_of(coll, INFO)));
-    facts.set(id, fact::P2P_CHANNELS, view.whole(fact_of(p2p, INFO)));
 }
 
 fn traffic(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id) {
@@ -613,13 +431,11 @@ fn traffic(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id) {
         0 => Fact::Unknown(not_logged(INFO)),
         _ => view.total(value, how),
     };
-    let pairs: [(Key<u64>, u64); 10] = [
+    let pairs: [(Key<u64>, u64); 8] = [
         (fact::INTER, inter),
         (fact::INTER_RDMA, sums.rdma),
         (fact::INTER_SOCKET, sums.socket),
-        (fact::SENDS, sums.sends),
         (fact::RECEIVES, sums.receives),
-        (fact::PXN, sums.pxn),
         (fact::INTRA, intra),
         (fact::INTRA_P2P, sums.p2p),
         (fact::INTRA_SHM, sums.shm),
@@ -632,17 +448,12 @@ fn traffic(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id) {
         (fact::GDR_SEND, sums.gdr_sends, sums.sends),
         (fact::GDR_RECEIVE, sums.gdr_receives, sums.receives),
     ] {
-        facts.set(
-            id,
-            key,
-            match share(part, whole) {
-                Some(share) => match &sums.first_inter {
-                    Some(origin) => view.whole(Fact::Known(share, origin.clone())),
-                    None => view.total(share, how),
-                },
-                None => Fact::Unknown(not_logged(INFO)),
-            },
-        );
+        let share = match (share(part, whole), &sums.first_inter) {
+            (Some(share), Some(origin)) => view.whole(Fact::Known(share, origin.clone())),
+            (Some(share), None) => view.total(share, how),
+            (None, _) => Fact::Unknown(not_logged(INFO)),
+        };
+        facts.set(id, key, share);
     }
 }
 
@@ -670,59 +481,29 @@ pub(super) fn affinity(message: &str) -> Option<u64> {
     })
 }
 
-/// `Pattern 4, crossNic 0, nChannels 16, bw 24.000000/24.000000, type NVL/PXB, sameChannels 1`; pattern 4 is the ring's.
-fn pattern(message: &str) -> Option<([f64; 2], [PathType; 2])> {
-    let rest = message.strip_prefix("Pattern 4, ")?;
-    let field = |name: &str| {
-        rest.split(", ")
-            .find_map(|part| part.trim().strip_prefix(name)?.strip_prefix(' '))
-    };
-    let (intra, inter) = field("bw").or_else(|| field("speed"))?.split_once('/')?;
-    let (path, far) = field("type")?.split_once('/')?;
-    Some((
-        [intra.parse().ok()?, inter.parse().ok()?],
-        [PathType::from_word(path)?, PathType::from_word(far)?],
-    ))
-}
-
-/// Bits per second of NCCL's GB/s.
-fn gigabytes(value: f64) -> BitRate {
-    BitRate((value * 8e9).round() as u64)
+/// `Pattern 4, crossNic 0, nChannels 16, bw 24.000000/24.000000, type NVL/PXB, sameChannels 1`; pattern 4 is the ring's: the farthest path from a GPU
+/// to its adapter.
+fn pattern(message: &str) -> Option<PathType> {
+    let mut parts = message.strip_prefix("Pattern 4, ")?.split(", ");
+    let (_, far) = parts
+        .find_map(|part| part.trim().strip_prefix("type "))?
+        .split_once('/')?;
+    PathType::from_word(far)
 }
 
 fn graph(facts: &mut Facts, id: Id, lines: &[&Line<'_>]) {
-    let found = first(lines, pattern);
-    let (intra, inter, path, far) = match found {
-        Some((([intra, inter], [path, far]), origin)) => (
-            Some((gigabytes(intra), origin.clone())),
-            Some((gigabytes(inter), origin.clone())),
-            Some((path, origin.clone())),
-            Some((far, origin)),
-        ),
-        None => (None, None, None, None),
-    };
-    facts.set(id, fact::GRAPH_INTRA, fact_of(intra, GRAPH));
-    facts.set(id, fact::GRAPH_INTER, fact_of(inter, GRAPH));
-    facts.set(id, fact::GRAPH_PATH_INTRA, fact_of(path, GRAPH));
-    facts.set(id, fact::GRAPH_PATH_INTER, fact_of(far, GRAPH));
+    let path = fact_of(first(lines, pattern), GRAPH);
+    facts.set(id, fact::GRAPH_PATH_INTER, path);
     let links = lines.iter().filter_map(|line| {
         let (_, rest) = line
             .message
             .trim_start()
             .strip_prefix("+ ")?
             .split_once("PCI[")?;
+        // In GB/s.
         let speed: f64 = rest.split(']').next()?.parse().ok()?;
-        Some((gigabytes(speed), line.origin().clone()))
+        Some((BitRate((speed * 8e9).round() as u64), line.origin().clone()))
     });
-    let links: Vec<_> = links.collect();
-    facts.set(
-        id,
-        fact::PCI_LOWEST,
-        fact_of(links.iter().min_by_key(|(rate, _)| *rate).cloned(), GRAPH),
-    );
-    facts.set(
-        id,
-        fact::PCI_HIGHEST,
-        fact_of(links.iter().max_by_key(|(rate, _)| *rate).cloned(), GRAPH),
-    );
+    let lowest = links.min_by_key(|(rate, _)| *rate);
+    facts.set(id, fact::PCI_LOWEST, fact_of(lowest, GRAPH));
 }

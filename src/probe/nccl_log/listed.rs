@@ -1,7 +1,5 @@
 //! What NCCL lists of a host: the ports of its adapters, and its interfaces.
 
-use crate::fact::BitRate;
-
 /// An interface and its address: `eth0:10.0.0.1<4711>`.
 pub(super) fn interface(text: &str) -> Option<(&str, &str)> {
     let text = text.trim().trim_start_matches("[0]");
@@ -35,12 +33,11 @@ pub(super) struct Listed<'m> {
     pub(super) device: &'m str,
     pub(super) port: Option<u64>,
     pub(super) link_layer: Option<&'m str>,
-    pub(super) merged: bool,
 }
 
 impl<'m> Listed<'m> {
     /// `mlx5_0:1/RoCE`
-    fn read(index: u64, port: &'m str, merged: bool) -> Self {
+    fn read(index: u64, port: &'m str) -> Self {
         let (device, rest) = port.split_once(':').unwrap_or((port, ""));
         let (number, layer) = rest.split_once('/').unwrap_or((rest, ""));
         let number = number.split(':').next().and_then(|n| n.parse().ok());
@@ -50,86 +47,47 @@ impl<'m> Listed<'m> {
             device,
             port: number,
             link_layer: layer,
-            merged: merged || device.contains('+'),
         }
     }
 }
 
-/// The ports, whether relaxed ordering is in use, and the interface and address of the agreement.
-pub(super) type UsingIb<'m> = (Vec<Listed<'m>>, bool, Option<(&'m str, &'m str)>);
-
-/// The ports that the line lists, whether it says `[RO]`, and the interface behind `OOB`; `None` if it is no such line.
-pub(super) fn using_ib(message: &str) -> Option<UsingIb<'_>> {
+/// The ports that the line lists; `None` if it is no such line.
+pub(super) fn using_ib(message: &str) -> Option<Vec<Listed<'_>>> {
     let rest = message.strip_prefix("NET/IB : Using")?;
     if rest.starts_with(" interface") {
         return None;
     }
-    let (mut list, oob) = match rest.split_once(';') {
-        Some((list, oob)) => (list, oob.trim().strip_prefix("OOB ").and_then(interface)),
-        None => (rest, None),
-    };
+    let mut list = rest.split(';').next()?;
     let mut listed: Vec<Listed<'_>> = Vec::new();
-    let mut relaxed = false;
     while let Some((_, entry)) = list.split_once('[') {
         let Some((index, rest)) = entry.split_once(']') else {
             break;
         };
         // `={mlx5_0:1/IB,mlx5_1:1/IB}`, RCCL's `={[0] a:1/RoCE, [1] b:1/RoCE}`: ports that are merged into one device.
-        let (ports, after, merged) = match rest.strip_prefix("={") {
-            Some(group) => {
-                let (ports, after) = group.split_once('}').unwrap_or((group, ""));
-                (ports, after, true)
-            }
-            None => {
-                let end = rest.find([' ', '[']).unwrap_or(rest.len());
-                let (port, after) = rest.split_at(end);
-                (port, after, false)
-            }
+        let (ports, after) = match rest.strip_prefix("={") {
+            Some(group) => group.split_once('}').unwrap_or((group, "")),
+            None => rest.split_at(rest.find([' ', '[']).unwrap_or(rest.len())),
         };
         list = after;
-        relaxed |= index == "RO";
         let Ok(index) = index.parse() else {
             continue;
         };
         for port in ports.split(',') {
             let port = port.trim();
             let port = port.split_once("] ").map_or(port, |(_, port)| port);
-            let port = Listed::read(index, port, merged);
+            let port = Listed::read(index, port);
             let same = |other: &&Listed<'_>| (other.device, other.port) == (port.device, port.port);
             if !port.device.is_empty() && listed.iter().find(same).is_none() {
                 listed.push(port);
             }
         }
     }
-    Some((listed, relaxed, oob))
+    Some(listed)
 }
 
 /// The port in `NET/IB: [0] mlx5_0:1/IB`, of NCCL until 2.3.
 pub(super) fn listed_alone(message: &str) -> Option<Listed<'_>> {
     let (index, port) = message.strip_prefix("NET/IB: [")?.split_once("] ")?;
     let plain = !port.contains(' ') && port.contains(':');
-    Some(Listed::read(index.parse().ok()?, port, false)).filter(|_| plain)
-}
-
-/// A device of NCCL's as the subsystem NET describes it: `[0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed=400000 … ar=1`.
-pub(super) fn described(message: &str) -> Option<(u64, &str, u64, BitRate, &str, bool)> {
-    let rest = message.strip_prefix("NET/IB: [")?;
-    let (index, rest) = rest.split_once("] ")?;
-    let mut words = rest.split(' ');
-    let mut name = words.next()?.split([':', '/']);
-    let device = name.next()?;
-    let port = name.nth(1)?.parse().ok()?;
-    let field = |key: &str| {
-        rest.split(' ')
-            .find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
-    };
-    let speed: u64 = field("speed")?.parse().ok()?;
-    Some((
-        index.parse().ok()?,
-        device,
-        port,
-        BitRate(speed.checked_mul(1_000_000)?),
-        field("provider")?,
-        field("ar") == Some("1"),
-    ))
+    Some(Listed::read(index.parse().ok()?, port)).filter(|_| plain)
 }

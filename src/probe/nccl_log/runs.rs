@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use super::communicator::Mention;
 use super::line::Line;
-use super::{Distinct, INFO, RunView, TIMES, TUNING, not_logged};
+use super::{Distinct, INFO, RunView, TIMES, fact_of, not_logged};
 use crate::fact::run::{self as fact, Library};
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
 use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::text::{decimal_after, word_after};
+
+/// What shows which ranks are stuck.
+const ALL_RANKS: &str = "give the logs of all ranks";
 
 /// The parts of a run that later stages need.
 pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
@@ -18,7 +20,7 @@ pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     sizes(view, facts);
     progress(view, facts);
     times(view, facts);
-    tuning(view, facts);
+    nvls(view, facts);
 }
 
 /// A version in a message: `2.18.1`, and CUDA's.
@@ -42,14 +44,6 @@ pub(super) fn version(message: &str) -> Option<(&str, Option<&str>, Library)> {
     (number.matches('.').count() >= 1).then_some((number, cuda, library))
 }
 
-/// 22003 for 2.22.3.
-pub(super) fn version_number(version: &str) -> Option<u64> {
-    let mut parts = version.split('.').map(|part| part.parse::<u64>().ok());
-    let (major, minor) = (parts.next()??, parts.next()??);
-    let patch = parts.next().flatten().unwrap_or(0);
-    Some(major.checked_sub(2)? * 1_000_000 + minor.min(999) * 1000 + patch.min(999))
-}
-
 fn versions(view: &RunView<'_, '_>, facts: &mut Facts) {
     let mut versions = Distinct::default();
     let mut cudas = Distinct::default();
@@ -63,24 +57,10 @@ fn versions(view: &RunView<'_, '_>, facts: &mut Facts) {
             }
         }
     }
-    let most = versions.most(INFO);
-    facts.set(
-        view.id,
-        fact::VERSION_NUMBER,
-        most.clone()
-            .and_then(|v| version_number(&v).ok_or("no version of three numbers".to_owned())),
-    );
-    facts.set(view.id, fact::VERSION, most);
+    facts.set(view.id, fact::VERSION, versions.most(INFO));
     facts.set(view.id, fact::VERSIONS, view.whole(versions.all(INFO)));
     facts.set(view.id, fact::CUDA, cudas.most(INFO));
-    facts.set(
-        view.id,
-        fact::LIBRARY,
-        match library {
-            Some((library, origin)) => Fact::Known(library, origin),
-            None => Fact::Unknown(not_logged(INFO)),
-        },
-    );
+    facts.set(view.id, fact::LIBRARY, fact_of(library, INFO));
 }
 
 fn logged_parts(view: &RunView<'_, '_>, facts: &mut Facts) {
@@ -97,38 +77,18 @@ fn logged_parts(view: &RunView<'_, '_>, facts: &mut Facts) {
     let of_nccl = |line: &Line<'_>| line.level.is_some() || line.kept.text.contains("CCL");
     let nccl = !view.processes.is_empty() || view.lines().any(|(line, _)| of_nccl(line));
     facts.set(view.id, fact::NCCL_LOGGED, view.total(nccl, how));
-    for (key, sort) in [
-        (fact::NET_LOGGED, MessageGroup::Net),
-        (fact::GRAPH_LOGGED, MessageGroup::Graph),
-        (fact::ENV_LOGGED, MessageGroup::Env),
-        (fact::TUNING_LOGGED, MessageGroup::Tuning),
-    ] {
-        facts.set(view.id, key, view.total(view.has_sort(sort), how));
-    }
+    let env = view.total(view.has_sort(MessageGroup::Env), how);
+    facts.set(view.id, fact::ENV_LOGGED, env);
 }
 
 fn sizes(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     let log = view.log;
-    let hosts = view.hosts_seen();
-    facts.set(
-        view.id,
-        fact::HOSTS_SEEN,
-        view.total(hosts, "the hosts that wrote lines"),
-    );
     let of_run = |at: &&usize| {
         let member = log.comms.all[**at].members.values().next();
         member.is_some_and(|m| log.runs.of_process.get(&(m.host, m.pid)) == Some(&view.run))
     };
     let indices: Vec<usize> = (0..log.comms.all.len()).collect();
     let comms: Vec<usize> = indices.iter().filter(of_run).copied().collect();
-    facts.set(
-        view.id,
-        fact::COMMUNICATORS,
-        match comms.is_empty() {
-            false => view.total(comms.len() as u64, "the communicators that the log names"),
-            true => Fact::Unknown(not_logged(INFO)),
-        },
-    );
     let stated = comms
         .iter()
         .filter_map(|at| log.comms.all[*at].nodes)
@@ -138,9 +98,6 @@ fn sizes(view: &mut RunView<'_, '_>, facts: &mut Facts) {
             let comm = &log.comms.all[largest];
             let ranks = Fact::Known(comm.ranks, first_line(view, largest));
             facts.set(view.id, fact::RANKS, ranks);
-            let seen = comm.members.len() as u64;
-            let seen = view.total(seen, "the ranks that name their communicator");
-            facts.set(view.id, fact::RANKS_SEEN, seen);
         }
         None => facts.set(view.id, fact::RANKS, Fact::Unknown(not_logged(INFO))),
     }
@@ -159,15 +116,19 @@ fn first_line(view: &RunView<'_, '_>, comm: usize) -> Origin {
     )
 }
 
+fn progress_unknown(view: &RunView<'_, '_>, facts: &mut Facts, gap: &Gap) {
+    for key in [fact::STUCK, fact::SILENT] {
+        facts.set(view.id, key, Fact::Unknown(gap.clone()));
+    }
+    for key in [fact::STUCK_RANKS, fact::SILENT_RANKS] {
+        facts.set(view.id, key, Fact::Unknown(gap.clone()));
+    }
+    facts.set(view.id, fact::INITIALISED, Fact::Unknown(gap.clone()));
+}
+
 fn progress(view: &RunView<'_, '_>, facts: &mut Facts) {
     let Some(largest) = view.largest() else {
-        for key in [fact::STUCK, fact::SILENT] {
-            facts.set(view.id, key, Fact::Unknown(not_logged(INFO)));
-        }
-        for key in [fact::STUCK_RANKS, fact::SILENT_RANKS] {
-            facts.set(view.id, key, Fact::Unknown(not_logged(INFO)));
-        }
-        facts.set(view.id, fact::INITIALISED, Fact::Unknown(not_logged(INFO)));
+        progress_unknown(view, facts, &not_logged(INFO));
         return;
     };
     let comm = &view.log.comms.all[largest];
@@ -200,11 +161,7 @@ fn progress(view: &RunView<'_, '_>, facts: &mut Facts) {
             why: Why::NotSaid("the log has more lines of ranks than are kept".into()),
             origin: Origin::derived("the log"),
         };
-        facts.set(view.id, fact::STUCK_RANKS, Fact::Unknown(gap.clone()));
-        facts.set(view.id, fact::STUCK, Fact::Unknown(gap.clone()));
-        facts.set(view.id, fact::SILENT, Fact::Unknown(gap.clone()));
-        facts.set(view.id, fact::SILENT_RANKS, Fact::Unknown(gap.clone()));
-        facts.set(view.id, fact::INITIALISED, Fact::Unknown(gap));
+        progress_unknown(view, facts, &gap);
         return;
     }
     let mut silent: Vec<u64> = (0..comm.ranks.min(1 << 20))
@@ -219,107 +176,50 @@ fn progress(view: &RunView<'_, '_>, facts: &mut Facts) {
     };
     let how = "Init START and Init COMPLETE of the largest communicator";
     let total = |value| view.total(value, how);
-    facts.set(
-        view.id,
-        fact::STUCK_RANKS,
-        view.whole(Fact::derived(texts(&stuck), how)),
-    );
+    let total_texts = |ranks: &[u64]| view.total(texts(ranks), how);
+    facts.set(view.id, fact::STUCK_RANKS, total_texts(&stuck));
     facts.set(view.id, fact::STUCK, total(stuck.len() as u64));
     // A log of rank 0 alone is usual: then the others are not silent, their lines are elsewhere.
     let few = done > 0 || (comm.members.len() as u64) * 2 <= comm.ranks;
-    match few && !silent.is_empty() {
-        true => {
-            facts.set(
-                view.id,
-                fact::SILENT,
-                Fact::Unknown(not_logged("give the logs of all ranks")),
-            );
-            facts.set(
-                view.id,
-                fact::SILENT_RANKS,
-                Fact::Unknown(not_logged("give the logs of all ranks")),
-            );
-        }
-        false => {
-            facts.set(
-                view.id,
-                fact::SILENT,
-                total(comm.ranks - comm.members.len().min(comm.ranks as usize) as u64),
-            );
-            facts.set(
-                view.id,
-                fact::SILENT_RANKS,
-                view.whole(Fact::derived(texts(&silent), how)),
-            );
-        }
-    }
+    let (missing, missing_ranks) = match few && !silent.is_empty() {
+        true => (
+            Fact::Unknown(not_logged(ALL_RANKS)),
+            Fact::Unknown(not_logged(ALL_RANKS)),
+        ),
+        false => (
+            total(comm.ranks - comm.members.len().min(comm.ranks as usize) as u64),
+            total_texts(&silent),
+        ),
+    };
+    facts.set(view.id, fact::SILENT, missing);
+    facts.set(view.id, fact::SILENT_RANKS, missing_ranks);
     let initialised = if lost && done < comm.ranks {
-        Fact::Unknown(not_logged("give the logs of all ranks"))
+        Fact::Unknown(not_logged(ALL_RANKS))
     } else if !stuck.is_empty() && (starts || done > 0) {
         view.total(false, how)
     } else if done >= comm.ranks {
         Fact::derived(true, how)
     } else {
-        Fact::Unknown(not_logged("give the logs of all ranks"))
+        Fact::Unknown(not_logged(ALL_RANKS))
     };
     facts.set(view.id, fact::INITIALISED, initialised);
 }
 
 fn times(view: &RunView<'_, '_>, facts: &mut Facts) {
-    let mut longest: [Option<(f64, Origin)>; 2] = [None, None];
-    let (mut aborted, mut destroyed) = (None, None);
+    let mut longest: [Option<(Seconds, Origin)>; 2] = [None, None];
     for (line, _) in view.lines() {
         for (slot, time) in longest.iter_mut().zip(init_times(line.message)) {
             if let Some(time) = time
-                && slot.as_ref().is_none_or(|(most, _)| time > *most)
+                && slot.as_ref().is_none_or(|(most, _)| time > most.0)
             {
-                *slot = Some((time, line.origin().clone()));
+                *slot = Some((Seconds(time), line.origin().clone()));
             }
         }
-        if line.message.ends_with("Abort COMPLETE") || line.message.contains("Abort START") {
-            aborted.get_or_insert(line.origin().clone());
-        }
-        if destroyed.is_none()
-            && ["Destroyed", "COMPLETE"]
-                .iter()
-                .any(|word| line.message.contains(word))
-            && Mention::read(line.message)
-                .is_some_and(|m| m.state == super::communicator::State::Destroyed)
-        {
-            destroyed.get_or_insert(line.origin().clone());
-        }
     }
-    for (key, longest) in [fact::INIT_TIME, fact::BOOTSTRAP_TIME]
-        .into_iter()
-        .zip(longest)
-    {
-        facts.set(
-            view.id,
-            key,
-            match longest {
-                Some((seconds, origin)) => Fact::Known(Seconds(seconds), origin),
-                None => Fact::Unknown(not_logged(TIMES)),
-            },
-        );
+    let keys = [fact::INIT_TIME, fact::BOOTSTRAP_TIME];
+    for (key, longest) in keys.into_iter().zip(longest) {
+        facts.set(view.id, key, fact_of(longest, TIMES));
     }
-    let how = "Abort COMPLETE and Destroy COMPLETE";
-    facts.set(
-        view.id,
-        fact::ENDED_ORDERLY,
-        match (&destroyed, &aborted) {
-            (Some(origin), None) => view.whole(Fact::Known(true, origin.clone())),
-            (_, Some(origin)) => Fact::Known(false, origin.clone()),
-            (None, None) => Fact::Unknown(not_logged(INFO)),
-        },
-    );
-    facts.set(
-        view.id,
-        fact::ABORTED,
-        match aborted {
-            Some(origin) => Fact::Known(true, origin),
-            None => view.total(false, how),
-        },
-    );
 }
 
 /// The total and the bootstrap's share in a line of times.
@@ -334,72 +234,19 @@ pub(super) fn init_times(message: &str) -> [Option<f64>; 2] {
     ]
 }
 
-/// `AllReduce: 1024 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..3}`; until 2.23 numbers.
-fn tuning(view: &RunView<'_, '_>, facts: &mut Facts) {
-    const ALGORITHMS: [&str; 7] = [
-        "Tree",
-        "Ring",
-        "CollNetDirect",
-        "CollNetChain",
-        "NVLS",
-        "NVLSTree",
-        "PAT",
-    ];
-    const PROTOCOLS: [&str; 3] = ["LL", "LL128", "Simple"];
-    let named = |word: &str, names: &[&'static str]| -> String {
-        let listed = match word.parse::<usize>() {
-            Ok(number) => names.get(number).copied(),
-            Err(_) => names
-                .iter()
-                .find(|name| name.eq_ignore_ascii_case(word))
-                .copied(),
-        };
-        listed.unwrap_or(word).to_owned()
-    };
-    let mut algorithms = Distinct::default();
-    let mut protocols = Distinct::default();
-    for (line, _) in view.lines() {
-        let Some((_, choice)) = line.message.split_once(" Bytes -> Algo ") else {
-            continue;
-        };
-        let mut words = choice.split(' ');
-        if let (Some(algorithm), Some("proto"), Some(protocol)) =
-            (words.next(), words.next(), words.next())
-        {
-            algorithms.add(
-                &named(algorithm, &ALGORITHMS),
-                line.kept.count,
-                line.origin(),
-            );
-            protocols.add(&named(protocol, &PROTOCOLS), line.kept.count, line.origin());
-        }
-    }
-    facts.set(
-        view.id,
-        fact::ALGORITHMS,
-        view.whole(algorithms.all(TUNING)),
-    );
-    facts.set(view.id, fact::PROTOCOLS, view.whole(protocols.all(TUNING)));
+fn nvls(view: &RunView<'_, '_>, facts: &mut Facts) {
     let connected = |what: &str| {
         view.lines()
             .find(|(line, _)| line.message.starts_with("Connected") && line.message.contains(what))
             .map(|(line, _)| line.origin().clone())
     };
-    if let Some(origin) = connected("NVLS") {
-        facts.set(view.id, fact::NVLS, Fact::Known(true, origin));
-    } else if view
-        .lines()
-        .any(|(line, _)| line.message.starts_with("Connected all "))
-    {
-        facts.set(
-            view.id,
-            fact::NVLS,
-            view.total(
-                false,
-                "lines of connected rings and trees, and none of NVLS",
-            ),
-        );
-    } else {
-        facts.set(view.id, fact::NVLS, Fact::Unknown(not_logged(INFO)));
-    }
+    let nvls = match (connected("NVLS"), connected("Connected all ")) {
+        (Some(origin), _) => Fact::Known(true, origin),
+        (None, Some(_)) => view.total(
+            false,
+            "lines of connected rings and trees, and none of NVLS",
+        ),
+        (None, None) => Fact::Unknown(not_logged(INFO)),
+    };
+    facts.set(view.id, fact::NVLS, nvls);
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{NAME, establish, file, files};
-use crate::fact::event::{LogClass, Phase, Request, Role};
+use crate::fact::event::{LogClass, Phase, Role};
 use crate::fact::run::{Carrier, TransportProof};
 use crate::fact::{
-    Fact, Facts, Id, Key, Percent, Seconds, Subject, Type, Typed, Value, channel, env, event, hca,
-    host, rank, run,
+    Fact, Facts, Id, Key, Percent, Seconds, Subject, Type, Typed, Value, env, event, hca, host,
+    rank, run,
 };
 use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::{Limits, Reader};
@@ -237,11 +237,9 @@ impl Job {
 fn a_healthy_run_over_rdma() {
     let facts = facts(&HEALTHY.text());
     let of = |key| known(&facts, Subject::Run, "run", key);
-    assert_eq!(
-        (of(run::NODES), of(run::RANKS), of(run::RANKS_SEEN)),
-        (Some(2), Some(4), Some(4))
-    );
-    assert_eq!(of(run::VERSION_NUMBER), Some(22003));
+    assert_eq!((of(run::NODES), of(run::RANKS)), (Some(2), Some(4)));
+    let version = known(&facts, Subject::Run, "run", run::VERSION);
+    assert_eq!(version.as_deref(), Some("2.22.3"));
     assert_eq!(
         (
             of(run::INTER),
@@ -252,10 +250,7 @@ fn a_healthy_run_over_rdma() {
         (Some(16), Some(16), Some(0), Some(16))
     );
     assert_eq!((of(run::INTRA), of(run::INTRA_P2P)), (Some(8), Some(8)));
-    assert_eq!(
-        (of(run::STUCK), of(run::SILENT), of(run::COMMUNICATORS)),
-        (Some(0), Some(0), Some(1))
-    );
+    assert_eq!((of(run::STUCK), of(run::SILENT)), (Some(0), Some(0)));
     assert_eq!(
         known(&facts, Subject::Run, "run", run::CARRIER),
         Some(Carrier::Rdma)
@@ -278,16 +273,12 @@ fn a_healthy_run_over_rdma() {
         Some(Seconds(1.3))
     );
     assert_eq!(
-        known(&facts, Subject::Host, "node1", host::BOOTSTRAP_TIME),
+        known(&facts, Subject::Run, "run", run::BOOTSTRAP_TIME),
         Some(Seconds(0.35))
     );
     assert_eq!(
         known(&facts, Subject::Host, "node1", host::IB_PORTS),
         Some(2)
-    );
-    assert_eq!(
-        known(&facts, Subject::Host, "node1", host::RELAXED_ORDERING),
-        Some(true)
     );
     assert_eq!(
         texts(known(&facts, Subject::Host, "node1", host::LINK_LAYERS)),
@@ -297,25 +288,8 @@ fn a_healthy_run_over_rdma() {
         known(&facts, Subject::Hca, "mlx5_1:1", hca::CHANNELS),
         Some(4)
     );
-    assert_eq!(
-        known(&facts, Subject::Rank, "rank 3", rank::RING_GDR),
-        Some(true)
-    );
-    assert_eq!(
-        known(
-            &facts,
-            Subject::Channel,
-            "1 to 2 sends by NET/IB/1/GDRDMA",
-            channel::PEER_HOST
-        )
-        .as_deref(),
-        Some("node1")
-    );
     assert_eq!(facts.all(Subject::Event).count(), 0);
-    assert_eq!(
-        (of(run::HOSTS_SEEN), facts.all(Subject::Host).count()),
-        (Some(2), 2)
-    );
+    assert_eq!(facts.all(Subject::Host).count(), 2);
 }
 
 #[test]
@@ -352,10 +326,6 @@ fn sockets_because_a_variable_disables_ib() {
     assert_eq!(
         known(&facts, Subject::Env, "NCCL_IB_DISABLE", env::NUMBER),
         Some(1)
-    );
-    assert_eq!(
-        known(&facts, Subject::Env, "NCCL_IB_DISABLE", env::UNIFORM),
-        Some(true)
     );
     assert_eq!(
         known(&facts, Subject::Event, "ib-none", event::ROLE),
@@ -462,16 +432,11 @@ fn the_first_failure_by_time_over_the_files_of_two_hosts() {
         known(&facts, Subject::Event, "completion", event::PHASE),
         Some(Phase::Running)
     );
-    assert_eq!(
-        known(&facts, Subject::Event, "completion", event::REQUEST),
-        Some(Request::Send)
-    );
     let text = |key| {
         known(&facts, Subject::Event, "completion", key)
             .map(|text: Arc<str>| text.to_string())
             .unwrap_or_default()
     };
-    assert_eq!(text(event::REMOTE_GID), "::ffff:10.0.0.1");
     assert_eq!(text(event::LOCAL_GID), "::ffff:10.0.0.2");
     assert_eq!(
         (text(event::DEVICE), text(event::PEER)),
@@ -493,14 +458,8 @@ fn the_first_failure_by_time_over_the_files_of_two_hosts() {
         known(&facts, Subject::Event, "unwinding", event::ROLE),
         Some(Role::Consequence)
     );
-    assert_eq!(
-        known(&facts, Subject::Host, "node1", host::FAILED_FIRST),
-        Some(true)
-    );
-    assert_eq!(
-        known(&facts, Subject::Host, "node0", host::FAILED_FIRST),
-        Some(false)
-    );
+    let first = find(&facts, Subject::Event, "completion");
+    assert_eq!(facts.name(facts.parent(first).unwrap()), "node1");
 }
 
 #[test]
@@ -576,14 +535,6 @@ fn a_failed_transition_has_both_gids() {
         text(event::LOCAL_GID).as_deref(),
         Some("::ffff:192.168.1.7")
     );
-    assert_eq!(
-        text(event::REMOTE_GID).as_deref(),
-        Some("::ffff:192.168.9.8")
-    );
-    assert_eq!(
-        known(&facts, Subject::Event, "verbs-call", event::GID_INDEX),
-        Some(3)
-    );
 }
 
 #[test]
@@ -638,18 +589,7 @@ fn what_pytorch_says_is_of_the_rank_that_it_names() {
     let facts = facts(&text);
     let id = find(&facts, Subject::Event, "torch-timeout");
     assert_eq!(facts.name(facts.parent(id).unwrap()), "node1");
-    assert_eq!(
-        (
-            facts.known(id, event::RANK),
-            facts.known(id, event::SEQUENCE)
-        ),
-        (Some(3), Some(77))
-    );
-    assert_eq!(facts.known(id, event::TIMEOUT), Some(Seconds(600.0)));
-    assert_eq!(
-        facts.known(id, event::OPERATION).as_deref(),
-        Some("ALLREDUCE")
-    );
+    assert_eq!(facts.known(id, event::RANK), Some(3));
     assert_eq!(facts.known(id, event::FIRST), Some(true));
     assert_eq!(
         known(&facts, Subject::Event, "torch-teardown", event::ROLE),
@@ -685,8 +625,8 @@ fn a_log_of_the_first_releases() {
     );
     assert_eq!(known(&facts, Subject::Run, "run", run::NODES), Some(2));
     assert_eq!(
-        known(&facts, Subject::Run, "run", run::VERSION_NUMBER),
-        Some(4008)
+        known(&facts, Subject::Run, "run", run::VERSION).as_deref(),
+        Some("2.4.8")
     );
     assert_eq!(
         known(&facts, Subject::Run, "run", run::GDR_SEND),

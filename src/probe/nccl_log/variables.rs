@@ -1,10 +1,10 @@
 //! The variables that a host's lines show in effect.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::RunView;
 use crate::fact::env::{self as fact, VariableMention};
-use crate::fact::{Fact, Facts, Origin, Subject};
+use crate::fact::{Facts, Origin, Subject};
 use crate::nccl_log::setting::settings;
 
 /// `NCCL_X set by environment to V`, and the other lines about variables: name, value, how it is named.
@@ -52,14 +52,14 @@ pub(super) fn read(message: &str) -> Option<(&str, &str, VariableMention)> {
     plain.then_some((name, value, VariableMention::Set))
 }
 
-/// A host's mentions of a variable: value and kind of mention, with the count.
-type MentionCounts<'d> = BTreeMap<(&'d str, &'d str, MentionRank), (u64, Origin)>;
+/// A host's mentions of variables: name, value and kind of mention.
+type Mentions<'d> = BTreeMap<(&'d str, &'d str, MentionRank), Origin>;
 
 /// The order of mentions, so that what is set comes first.
 type MentionRank = u8;
 
 pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
-    let mut of_host: BTreeMap<&str, MentionCounts<'_>> = BTreeMap::new();
+    let mut of_host: BTreeMap<&str, Mentions<'_>> = BTreeMap::new();
     for (line, host) in view.lines() {
         let read = match line.level {
             Some(_) => read(line.message).into_iter().collect::<Vec<_>>(),
@@ -69,16 +69,8 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         };
         for (name, value, mention) in read {
             let said = of_host.entry(host).or_default();
-            let entry = said
-                .entry((name, value, mention as u8))
-                .or_insert((0, line.origin().clone()));
-            entry.0 += line.kept.count;
-        }
-    }
-    let mut values: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for ((name, value, mention), _) in of_host.values().flatten() {
-        if *mention == VariableMention::Set as u8 {
-            values.entry(name).or_default().insert(value);
+            said.entry((name, value, mention as u8))
+                .or_insert_with(|| line.origin().clone());
         }
     }
     for (host, said) in &of_host {
@@ -86,7 +78,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             continue;
         };
         let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
-        for ((name, value, mention), (count, origin)) in said {
+        for ((name, value, mention), origin) in said {
             let times = seen.entry(name).or_default();
             *times += 1;
             let instance = match times {
@@ -100,26 +92,13 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
                 m if m == VariableMention::Unused as u8 => VariableMention::Unused,
                 _ => VariableMention::Deprecated,
             };
-            facts.set(id, fact::NAME, Fact::Known((*name).into(), origin.clone()));
-            facts.set(id, fact::MENTION, Fact::Known(mention, origin.clone()));
-            facts.set(id, fact::COUNT, Fact::Known(*count, origin.clone()));
+            facts.know(id, fact::NAME, (*name).into(), origin);
+            facts.know(id, fact::MENTION, mention, origin);
             if matches!(mention, VariableMention::Set | VariableMention::Invalid) {
-                facts.set(
-                    id,
-                    fact::VALUE,
-                    Fact::Known((*value).into(), origin.clone()),
-                );
+                facts.know(id, fact::VALUE, (*value).into(), origin);
                 if let Ok(number) = value.parse() {
-                    facts.set(id, fact::NUMBER, Fact::Known(number, origin.clone()));
+                    facts.know(id, fact::NUMBER, number, origin);
                 }
-            }
-            if mention == VariableMention::Set {
-                let uniform = values.get(name).is_none_or(|all| all.len() == 1);
-                facts.set(
-                    id,
-                    fact::UNIFORM,
-                    view.total(uniform, "the values that hosts print"),
-                );
             }
         }
     }
