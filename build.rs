@@ -11,11 +11,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 8] = [
+    "src/derive/cuda_errors.toml",
+    "src/fact/counter_table.toml",
     "src/nccl_log/events.toml",
     "src/nccl_log/messages.toml",
     "src/nccl_log/shapes.toml",
+    "src/probe/ethtool/speeds.toml",
     "src/source/kernel_log_markers.toml",
+    "src/tool_output/marks.toml",
 ];
 
 fn main() -> io::Result<()> {
@@ -105,34 +109,49 @@ fn main() -> io::Result<()> {
     fs::write(out.join("RETIRED"), retired)
 }
 
-/// Writes the tables of a file as expressions of Rust: a list of texts is a slice of them, a row of several texts the first with a slice of the rest.
+/// Writes the tables of a file as expressions of Rust: a row of texts is its first with a slice of the rest, any other row a tuple.
 fn tables(file: &Path, out: &Path) -> io::Result<()> {
     println!("cargo:rerun-if-changed={}", file.display());
     let wrong = |why: &str| io::Error::other(format!("{}: {why}", file.display()));
-    let text = |value: &toml::Value| match value.as_str() {
-        Some(text) if !text.is_empty() => Ok(format!("{text:?}, ")),
-        _ => Err(wrong("a row has texts, none of them empty")),
-    };
     let table: toml::Table =
         (fs::read_to_string(file)?.parse()).map_err(|e: toml::de::Error| wrong(&e.to_string()))?;
     for (key, rows) in &table {
-        let mut expression = String::from("&[\n");
-        for row in rows.as_array().into_iter().flatten() {
-            match row.as_array().map(Vec::as_slice) {
-                None => expression.push_str(&text(row)?),
-                Some([first, rest @ ..]) if !rest.is_empty() => {
-                    let rest: String = rest.iter().map(text).collect::<io::Result<_>>()?;
-                    expression.push_str(&format!("({}&[{rest}]),", text(first)?));
-                }
-                Some(_) => return Err(wrong("a row has a word and one text or more")),
+        let rows = rows.as_array().into_iter().flatten();
+        let rows = rows.map(|row| match row.as_array().map(Vec::as_slice) {
+            Some([first, rest @ ..]) if !rest.is_empty() => {
+                let texts = rest.iter().all(toml::Value::is_str) && first.is_str();
+                let rest = list(rest)?;
+                Some(match texts {
+                    true => format!("({}, &[{rest}])", expression(first)?),
+                    false => format!("({}, {rest})", expression(first)?),
+                })
             }
-            expression.push('\n');
-        }
-        expression.push_str("]\n");
+            Some(_) => None,
+            None => expression(row),
+        });
+        let rows: Option<Vec<String>> = rows.collect();
+        let rows =
+            rows.ok_or_else(|| wrong(&format!("{key}: texts, numbers and lists of them")))?;
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-        fs::write(out.join(format!("{stem}.{key}.rs")), expression)?;
+        let text = format!("&[\n{}\n]\n", rows.join(",\n"));
+        fs::write(out.join(format!("{stem}.{key}.rs")), text)?;
     }
     Ok(())
+}
+
+/// A text, a number or a list of them in Rust.
+fn expression(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(format!("{text:?}")),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Array(items) => Some(format!("&[{}]", list(items)?)),
+        _ => None,
+    }
+}
+
+fn list(items: &[toml::Value]) -> Option<String> {
+    let items: Option<Vec<String>> = items.iter().map(expression).collect();
+    Some(items?.join(", "))
 }
 
 /// By what a check is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which

@@ -210,48 +210,7 @@ fn intruder(text: &str) -> String {
 
 /// CUDA's numbers of the texts that NCCL before 2.19 prints alone (`cudaGetErrorString`).
 fn cuda_code(text: &str) -> Option<u64> {
-    const TEXTS: [(&str, u64); 36] = [
-        ("invalid argument", 1),
-        ("initialization error", 3),
-        ("driver shutting down", 4),
-        ("invalid device context", 201),
-        ("mapping of buffer object failed", 205),
-        ("no kernel image is available", 209),
-        ("peer access is not supported", 217),
-        ("a PTX JIT compilation failed", 218),
-        ("compiled with an unsupported toolchain", 222),
-        ("invalid resource handle", 400),
-        (
-            "the operation cannot be performed in the present state",
-            401,
-        ),
-        ("named symbol not found", 500),
-        ("peer access is already enabled", 704),
-        ("illegal instruction", 715),
-        ("hardware stack error", 714),
-        ("invalid program counter", 718),
-        ("operation not supported", 801),
-        ("launch timed out", 702),
-        ("out of memory", 2),
-        ("driver version is insufficient", 35),
-        ("device(s) is/are busy", 46),
-        ("no CUDA-capable device", 100),
-        ("No CUDA GPUs are available", 100),
-        ("no ROCm-capable device", 100),
-        ("invalid device ordinal", 101),
-        ("uncorrectable ECC", 214),
-        ("uncorrectable NVLink", 220),
-        ("illegal memory access", 700),
-        ("misaligned address", 716),
-        ("unspecified launch failure", 719),
-        ("operation not permitted", 800),
-        ("system not yet initialized", 802),
-        ("forward compatibility", 804),
-        ("unknown error", 999),
-        ("peer GPU memory over nvlink", 721),
-        // NVML's, of the same number.
-        ("Unknown Error", 999),
-    ];
+    const TEXTS: &[(&str, u64)] = include!(concat!(std::env!("OUT_DIR"), "/cuda_errors.texts.rs"));
     let found = TEXTS.iter().find(|(words, _)| text.contains(words))?;
     Some(found.1)
 }

@@ -120,13 +120,8 @@ fn rdma_doctor_checks_7() {
         }
     }
     page.push_str(".SH COUNTERS\nCounters whose meaning is known, by class.\n");
-    for meaning in rdma_doctor::fact::counter_table::COUNTERS {
-        let _ = writeln!(
-            page,
-            ".TP\n.B {}\n{}",
-            roff(meaning.name),
-            roff(meaning.class.word())
-        );
+    for (name, class, ..) in rdma_doctor::fact::counter_table::COUNTERS {
+        let _ = writeln!(page, ".TP\n.B {}\n{}", roff(name), roff(class));
     }
     page.push_str(".SH SEE ALSO\n.BR rdma-doctor (1),\n.BR rdma-doctor-check (5)\n");
     compare("rdma-doctor-checks.7", &page);

@@ -1,59 +1,18 @@
 //! Link modes: which speed each bit of `enum ethtool_link_mode_bit_indices` stands for.
 
-/// Mb/s of a link mode, by bit; 0 for bits that are no speed (ports, pause, FEC).
-///
-/// From include/uapi/linux/ethtool.h: bits 0 to 92 are those of Linux 6.1, the others came later. The numbers are ABI.
-const MBPS: &[(std::ops::RangeInclusive<usize>, u64)] = &[
-    (0..=1, 10),
-    (2..=3, 100),
-    (4..=5, 1_000),
-    (6..=11, 0),
-    (12..=12, 10_000),
-    (13..=14, 0),
-    (15..=15, 2_500),
-    (16..=16, 0),
-    (17..=17, 1_000),
-    // 20 is 10000baseR_FEC.
-    (18..=20, 10_000),
-    (21..=22, 20_000),
-    (23..=26, 40_000),
-    (27..=30, 56_000),
-    (31..=33, 25_000),
-    (34..=35, 50_000),
-    (36..=39, 100_000),
-    (40..=40, 50_000),
-    (41..=41, 1_000),
-    (42..=46, 10_000),
-    (47..=47, 2_500),
-    (48..=48, 5_000),
-    (49..=51, 0),
-    (52..=56, 50_000),
-    (57..=61, 100_000),
-    (62..=66, 200_000),
-    (67..=67, 100),
-    (68..=68, 1_000),
-    (69..=73, 400_000),
-    (74..=74, 0),
-    (75..=79, 100_000),
-    (80..=84, 200_000),
-    (85..=89, 400_000),
-    (90..=91, 100),
-    (92..=92, 10),
-    (93..=98, 800_000),
-    (99..=102, 10),
-    (103..=108, 200_000),
-    (109..=114, 400_000),
-    (115..=120, 800_000),
-    (121..=124, 1_600_000),
-];
+/// First and last bit of link modes, and their Mb/s; 0 for bits that are no speed. The rows are in `speeds.toml`.
+const MBPS: &[(usize, usize, u64)] = include!(concat!(env!("OUT_DIR"), "/speeds.modes.rs"));
 
 /// The highest speed of a bitmap of link modes, in Mb/s. A bit that the table does not have could be a higher one.
 pub(super) fn highest(bitmap: &[u8]) -> Result<u64, String> {
     let bits = (0..bitmap.len() * 8).filter(|bit| bitmap[bit / 8] >> (bit % 8) & 1 == 1);
     let mut highest = 0;
     for bit in bits {
-        match MBPS.iter().find(|(bits, _)| bits.contains(&bit)) {
-            Some((_, mbps)) => highest = highest.max(*mbps),
+        match MBPS
+            .iter()
+            .find(|(first, last, _)| (*first..=*last).contains(&bit))
+        {
+            Some((.., mbps)) => highest = highest.max(*mbps),
             None => return Err(format!("link mode {bit} is not known")),
         }
     }
@@ -78,7 +37,10 @@ mod tests {
     #[test]
     fn every_bit_has_one_speed() {
         for bit in 0..=124 {
-            let found = MBPS.iter().filter(|(bits, _)| bits.contains(&bit)).count();
+            let found = MBPS
+                .iter()
+                .filter(|(first, last, _)| (*first..=*last).contains(&bit))
+                .count();
             assert_eq!(found, 1, "bit {bit}");
         }
     }

@@ -1,7 +1,7 @@
 //! The rate of a cable or transceiver, from what its memory reports about itself.
 //!
 //! Identifiers and codes are those of SFF-8024; if they stand is said by SFF-8472 (SFP), SFF-8636 (QSFP) and CMIS (QSFP-DD, OSFP,
-//! QSFP112). A code that the tables below do not have makes the rate unknown, since it could be a higher one.
+//! QSFP112). A code that `speeds.toml` does not have makes the rate unknown, since it could be a higher one.
 
 /// The highest rate, in Mb/s.
 pub(super) fn highest(memory: &[u8]) -> Result<u64, String> {
@@ -21,56 +21,8 @@ pub(super) fn highest(memory: &[u8]) -> Result<u64, String> {
     }
 }
 
-/// SFF-8024, table 4-4: extended specification compliance, with the Gb/s that the code stands for in a module of one lane (SFP) and in one
-/// of four (QSFP); 0 if the code does not say it for such a module. Names as of revision 4.8.
-const EXTENDED: &[(u8, u64, u64)] = &[
-    (0x01, 25, 100),  // 100G AOC or 25GAUI C2M AOC
-    (0x02, 25, 100),  // 100GBASE-SR4 or 25GBASE-SR
-    (0x03, 25, 100),  // 100GBASE-LR4 or 25GBASE-LR
-    (0x04, 25, 100),  // 100GBASE-ER4 or 25GBASE-ER
-    (0x06, 0, 100),   // 100G CWDM4
-    (0x07, 0, 100),   // 100G PSM4
-    (0x08, 25, 100),  // 100G ACC or 25GAUI C2M ACC
-    (0x0b, 25, 100),  // 100GBASE-CR4, 25GBASE-CR CA-25G-L or 50GBASE-CR2 with RS
-    (0x0c, 25, 0),    // 25GBASE-CR CA-25G-S or 50GBASE-CR2 with BASE-R
-    (0x0d, 25, 0),    // 25GBASE-CR CA-25G-N or 50GBASE-CR2 with no FEC
-    (0x10, 0, 40),    // 40GBASE-ER4
-    (0x11, 0, 40),    // 4 x 10GBASE-SR
-    (0x12, 0, 40),    // 40G PSM4
-    (0x16, 10, 0),    // 10GBASE-T with SFI
-    (0x17, 0, 100),   // 100G CLR4
-    (0x18, 25, 100),  // 100G AOC or 25GAUI C2M AOC
-    (0x19, 25, 100),  // 100G ACC or 25GAUI C2M ACC
-    (0x1a, 0, 100),   // 100GE-DWDM2
-    (0x1b, 0, 100),   // 100G 1550nm WDM
-    (0x1c, 10, 0),    // 10GBASE-T Short Reach
-    (0x1d, 5, 0),     // 5GBASE-T
-    (0x1f, 0, 40),    // 40G SWDM4
-    (0x20, 0, 100),   // 100G SWDM4
-    (0x21, 0, 100),   // 100G PAM4 BiDi
-    (0x22, 0, 100),   // 4WDM-10
-    (0x23, 0, 100),   // 4WDM-20
-    (0x24, 0, 100),   // 4WDM-40
-    (0x25, 0, 100),   // 100GBASE-DR
-    (0x26, 0, 100),   // 100G-FR or 100GBASE-FR1
-    (0x27, 0, 100),   // 100G-LR or 100GBASE-LR1
-    (0x29, 100, 400), // 100GBASE-SR1, 200GBASE-SR2 or 400GBASE-SR4
-    (0x30, 50, 200),  // ACC with 50GAUI, 100GAUI-2 or 200GAUI-4 C2M
-    (0x31, 50, 200),  // AOC with 50GAUI, 100GAUI-2 or 200GAUI-4 C2M
-    (0x32, 50, 200),  // ACC, likewise
-    (0x33, 50, 200),  // AOC, likewise
-    (0x3f, 100, 400), // 100GBASE-CR1, 200GBASE-CR2 or 400GBASE-CR4
-    (0x40, 50, 200),  // 50GBASE-CR, 100GBASE-CR2 or 200GBASE-CR4
-    (0x41, 50, 200),  // 50GBASE-SR, 100GBASE-SR2 or 200GBASE-SR4
-    (0x42, 50, 200),  // 50GBASE-FR or 200GBASE-DR4
-    (0x43, 0, 200),   // 200GBASE-FR4
-    (0x44, 0, 200),   // 200G 1550 nm PSM4
-    (0x45, 50, 0),    // 50GBASE-LR
-    (0x46, 0, 200),   // 200GBASE-LR4
-    (0x47, 0, 400),   // 400GBASE-DR4
-    (0x48, 0, 400),   // 400GBASE-FR4
-    (0x49, 0, 400),   // 400GBASE-LR4-6
-];
+/// Codes with the Gb/s of a module of one lane (SFP) and of one of four (QSFP); 0 if the code does not say it for such a module.
+const EXTENDED: &[(u8, u64, u64)] = include!(concat!(env!("OUT_DIR"), "/speeds.extended.rs"));
 
 fn extended(code: u8) -> Result<(u64, u64), String> {
     let found = EXTENDED.iter().find(|(known, ..)| *known == code);
@@ -111,60 +63,8 @@ fn qsfp(specifications: u8, code: u8, lanes: u8) -> Result<u64, String> {
     }
 }
 
-/// SFF-8024, table 4-5: host electrical interfaces of Ethernet, with their Gb/s. Names as of revision 4.8 and, from 0x46 on, 4.12; from
-/// 0x57 on as SONiC's port-1.6t-support.md has them of the draft.
-const HOST: &[(u8, u64)] = &[
-    (0x04, 10),   // SFI
-    (0x05, 25),   // 25GAUI C2M
-    (0x06, 40),   // XLAUI C2M
-    (0x07, 40),   // XLPPI
-    (0x08, 50),   // LAUI-2 C2M
-    (0x09, 50),   // 50GAUI-2 C2M
-    (0x0a, 50),   // 50GAUI-1 C2M
-    (0x0b, 100),  // CAUI-4 C2M
-    (0x0c, 100),  // 100GAUI-4 C2M
-    (0x0d, 100),  // 100GAUI-2 C2M
-    (0x0e, 200),  // 200GAUI-8 C2M
-    (0x0f, 200),  // 200GAUI-4 C2M
-    (0x10, 400),  // 400GAUI-16 C2M
-    (0x11, 400),  // 400GAUI-8 C2M
-    (0x13, 10),   // 10GBASE-CX4
-    (0x14, 25),   // 25GBASE-CR CA-L
-    (0x15, 25),   // 25GBASE-CR CA-S
-    (0x16, 25),   // 25GBASE-CR CA-N
-    (0x17, 40),   // 40GBASE-CR4
-    (0x18, 50),   // 50GBASE-CR
-    (0x19, 100),  // 100GBASE-CR10
-    (0x1a, 100),  // 100GBASE-CR4
-    (0x1b, 100),  // 100GBASE-CR2
-    (0x1c, 200),  // 200GBASE-CR4
-    (0x1d, 400),  // 400G CR8
-    (0x41, 100),  // CAUI-4 C2M without FEC
-    (0x42, 100),  // CAUI-4 C2M with RS FEC
-    (0x43, 50),   // 50GBASE-CR2 with RS FEC
-    (0x44, 50),   // 50GBASE-CR2 with BASE-R FEC
-    (0x45, 50),   // 50GBASE-CR2 with no FEC
-    (0x46, 100),  // 100GBASE-CR1
-    (0x47, 200),  // 200GBASE-CR2
-    (0x48, 400),  // 400GBASE-CR4
-    (0x49, 800),  // 800G-ETC-CR8 or 800GBASE-CR8
-    (0x4b, 100),  // 100GAUI-1-S C2M
-    (0x4c, 100),  // 100GAUI-1-L C2M
-    (0x4d, 200),  // 200GAUI-2-S C2M
-    (0x4e, 200),  // 200GAUI-2-L C2M
-    (0x4f, 400),  // 400GAUI-4-S C2M
-    (0x50, 400),  // 400GAUI-4-L C2M
-    (0x51, 800),  // 800GAUI-8 S C2M
-    (0x52, 800),  // 800GAUI-8 L C2M
-    (0x55, 1600), // 1.6TAUI-16-S C2M
-    (0x56, 1600), // 1.6TAUI-16-L C2M
-    (0x57, 800),  // 800GBASE-CR4
-    (0x58, 1600), // 1.6TBASE-CR8
-    (0x80, 200),  // 200GAUI-1
-    (0x81, 400),  // 400GAUI-2
-    (0x82, 800),  // 800GAUI-4
-    (0x83, 1600), // 1.6TAUI-8
-];
+/// Host electrical interfaces of Ethernet, with their Gb/s.
+const HOST: &[(u8, u64)] = include!(concat!(env!("OUT_DIR"), "/speeds.host.rs"));
 
 /// The same table's interfaces of Fibre Channel, InfiniBand, CPRI and OTN: no Ethernet port runs them.
 fn is_not_ethernet(code: u8) -> bool {
