@@ -102,8 +102,6 @@ fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
         shape,
         inside,
         between,
-        algorithm: None,
-        protocol: None,
         nvls: facts.known(id, measurement::NVLS),
     })
 }

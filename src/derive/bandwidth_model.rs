@@ -85,43 +85,6 @@ pub fn wire_efficiency(wire: Wire, mtu: u64) -> Option<f64> {
     }
 }
 
-/// An algorithm of NCCL, in its own terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// Each rank sends to the next.
-    Ring,
-    /// Two binary trees over the nodes, a chain inside each.
-    Tree,
-    /// The switches of NVLink add, on one node.
-    Nvls,
-    /// NVLS inside the nodes, two binary trees between them.
-    NvlsTree,
-    /// The switches of the network add (SHARP).
-    CollNet,
-}
-
-/// How NCCL marks data as complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// A flag beside every four bytes.
-    Ll,
-    /// A flag in every 128 bytes.
-    Ll128,
-    /// A flag for each step.
-    Simple,
-}
-
-impl Protocol {
-    /// The part of what is carried that is data.
-    pub fn efficiency(self) -> f64 {
-        match self {
-            Protocol::Ll => 0.5,
-            Protocol::Ll128 => 120.0 / 128.0,
-            Protocol::Simple => 1.0,
-        }
-    }
-}
-
 /// How many ranks there are, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
@@ -167,33 +130,21 @@ pub struct Bound {
     pub side: Side,
 }
 
-/// The ceiling of a collective's busbw for large messages; `None` where there is nothing to measure (fewer than two ranks), no such algorithm
-/// (NVLS without switches that add, or between nodes), or no model (scatter, gather, send and receive, which a single adapter may bind).
-///
-/// Without an algorithm it is the highest that NCCL has for the shape.
-pub fn ceiling(
-    collective: Collective,
-    shape: Shape,
-    carries: Carries,
-    algorithm: Option<Algorithm>,
-    protocol: Option<Protocol>,
-) -> Option<Bound> {
+/// The ceiling of a collective's busbw for large messages, over the best algorithm that NCCL has for the shape; `None` where there is nothing to
+/// measure (fewer than two ranks), or no model (scatter, gather, send and receive, which a single adapter may bind).
+pub fn ceiling(collective: Collective, shape: Shape, carries: Carries) -> Option<Bound> {
     if shape.ranks() < 2 {
         return None;
     }
-    let (inside, network) = match (collective, algorithm) {
-        (Collective::AllToAll, _) => (carries.ring, all_to_all(shape, carries.network)),
+    let (inside, network) = match collective {
+        Collective::AllToAll => (carries.ring, all_to_all(shape, carries.network)),
         // Over a ring each link carries busbw.
-        (
-            Collective::AllGather
-            | Collective::ReduceScatter
-            | Collective::Broadcast
-            | Collective::Reduce,
-            _,
-        ) => (carries.ring, carries.network),
-        (Collective::Scatter | Collective::Gather | Collective::SendRecv, _) => return None,
-        (Collective::AllReduce, Some(algorithm)) => all_reduce(algorithm, shape, carries)?,
-        (Collective::AllReduce, None) => {
+        Collective::AllGather
+        | Collective::ReduceScatter
+        | Collective::Broadcast
+        | Collective::Reduce => (carries.ring, carries.network),
+        Collective::Scatter | Collective::Gather | Collective::SendRecv => return None,
+        Collective::AllReduce => {
             let inside = carries
                 .nvls
                 .map_or(carries.ring, |nvls| nvls.max(carries.ring));
@@ -201,7 +152,6 @@ pub fn ceiling(
             (inside, over_tree.max(carries.network))
         }
     };
-    let efficiency = protocol.map_or(1.0, Protocol::efficiency);
     // One rank on each node exchanges nothing inside it, and one node nothing with others.
     let inside = (shape.ranks_per_node > 1).then_some(inside);
     let network = (shape.nodes > 1).then_some(network);
@@ -211,38 +161,7 @@ pub fn ceiling(
         (Some(inside), None) => (inside, Side::Inside),
         (None, None) => return None,
     };
-    Some(Bound {
-        busbw: busbw * efficiency,
-        side,
-    })
-}
-
-/// What an all-reduce gets inside a node, and between nodes.
-fn all_reduce(algorithm: Algorithm, shape: Shape, carries: Carries) -> Option<(f64, f64)> {
-    // NCCL's own factor for the copies of a tree inside a node (src/graph/tuning.cc).
-    const TREE: f64 = 0.92;
-    let Carries {
-        ring,
-        nvls,
-        network,
-    } = carries;
-    Some(match algorithm {
-        Algorithm::Ring => (ring, network),
-        Algorithm::Tree => (TREE * ring, tree_network(shape, network)),
-        Algorithm::Nvls if shape.nodes > 1 => return None,
-        Algorithm::Nvls => (nvls?, network),
-        Algorithm::NvlsTree => (nvls?, tree_network(shape, network)),
-        // Each node sends the buffer once and gets the result once, whatever their number.
-        Algorithm::CollNet => (
-            nvls.map_or(ring, |nvls| nvls.max(ring)),
-            network * double(shape),
-        ),
-    })
-}
-
-/// 2(n-1)/n: what busbw counts of an all-reduce's buffer.
-fn double(shape: Shape) -> f64 {
-    Collective::AllReduce.bus_factor(shape.ranks())
+    Some(Bound { busbw, side })
 }
 
 /// What two binary trees make of the network, as busbw.
@@ -252,7 +171,8 @@ fn double(shape: Shape) -> f64 {
 /// buffers. From four nodes on it is an inner node of one tree and a leaf of the other, and sends two: the same as over a ring.
 /// Source: src/graph/trees.cc, `ncclGetDtree`.
 fn tree_network(shape: Shape, network: f64) -> f64 {
-    let whole = network * double(shape);
+    // 2(n-1)/n: what busbw counts of the buffer.
+    let whole = network * Collective::AllReduce.bus_factor(shape.ranks());
     match shape.nodes {
         0 | 1 => network,
         2 => 0.92 * whole,

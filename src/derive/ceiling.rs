@@ -14,7 +14,7 @@ use self::inside::Inside;
 use self::rail::Via;
 pub use self::term::Term;
 use crate::derive::bandwidth_model;
-use crate::derive::bandwidth_model::{Algorithm, Carries, Protocol, Shape, Side};
+use crate::derive::bandwidth_model::{Carries, Shape, Side};
 use crate::fact::kleene::Several;
 use crate::fact::path::{self, BoundBy, PathKind};
 use crate::fact::variable::VariableEffect;
@@ -35,10 +35,6 @@ pub struct Use {
     pub inside: Transport,
     /// What carried the traffic between nodes, and inside one whose [`Transport`] is the network; `None` where nothing did.
     pub between: Option<Network>,
-    /// The algorithm, where it is known.
-    pub algorithm: Option<Algorithm>,
-    /// The protocol, where it is known.
-    pub protocol: Option<Protocol>,
     /// Whether switches of NVLink added (NVLS); by what the node can, where the log does not tell.
     pub nvls: Option<bool>,
 }
@@ -80,24 +76,6 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// Whether a level that is asked of a measurement can be reached at all; one above the ceiling cannot.
-    ///
-    /// # Errors
-    ///
-    /// It cannot: the sentence that says so, with what binds.
-    pub fn admits(&self, threshold: BitRate) -> Result<(), String> {
-        if threshold <= self.busbw {
-            return Ok(());
-        }
-        Err(format!(
-            "{} is more than this hardware can carry: {} at most, bound by {} ({})",
-            term::both(threshold),
-            term::both(self.busbw),
-            self.bound_by.word(),
-            self.bound_where
-        ))
-    }
-
     /// What was reached, of the ceiling.
     pub fn share(&self, reached: BitRate) -> Percent {
         let share = reached.0 as f64 / self.busbw.0.max(1) as f64;
@@ -163,14 +141,7 @@ pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
             1 => None,
             _ => Some(network()?),
         };
-        compose(
-            used.collective,
-            used.shape,
-            inside,
-            nvls,
-            network,
-            (used.algorithm, used.protocol),
-        )
+        compose(used.collective, used.shape, inside, nvls, network)
     };
     match found() {
         Ok(ceiling) => {
@@ -188,15 +159,14 @@ fn compose(
     inside: Option<Inside>,
     nvls: Option<Term>,
     network: Option<Term>,
-    (algorithm, protocol): (Option<Algorithm>, Option<Protocol>),
 ) -> Result<Ceiling, Gap> {
     let carries = Carries {
         ring: inside.as_ref().map_or(0.0, |inside| inside.ring.carries),
         nvls: nvls.as_ref().map(|nvls| nvls.carries),
         network: network.as_ref().map_or(0.0, |network| network.carries),
     };
-    let bound = bandwidth_model::ceiling(collective, shape, carries, algorithm, protocol)
-        .ok_or_else(|| Gap::missing("a model for this algorithm on this many nodes"))?;
+    let bound = bandwidth_model::ceiling(collective, shape, carries)
+        .ok_or_else(|| Gap::missing("a model for this collective"))?;
     let mut terms: Vec<Term> = Vec::new();
     let ring = inside.map(|inside| inside.ring);
     terms.extend(ring.clone());
@@ -280,8 +250,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             ranks_per_node: gpus.len() as u64,
         };
         let ceiling = found.clone().and_then(|(inside, nvls)| {
-            let free = (None, None);
-            compose(Collective::AllReduce, shape, Some(inside), nvls, None, free)
+            compose(Collective::AllReduce, shape, Some(inside), nvls, None)
         });
         let kind = PathKind::AllReduceIntra;
         state(facts, node, kind, "all-reduce-intra", ceiling);
@@ -338,15 +307,7 @@ fn between(
         None => (None, None),
     };
     let network = network.clone()?;
-    let free = (None, None);
-    compose(
-        Collective::AllReduce,
-        shape,
-        inside,
-        nvls,
-        Some(network),
-        free,
-    )
+    compose(Collective::AllReduce, shape, inside, nvls, Some(network))
 }
 
 /// States rails, network and sockets; gives what NCCL's traffic to other nodes will take, `None` where it has nothing.

@@ -10,7 +10,7 @@
 //! | [`Several::all`] | false, if it does not hold for one | true, if all are known |
 //! | [`Several::at_least`] | true, if it holds for so many | false, if it could not even if it held for all that is missing |
 //! | [`Several::find`] | the first for which it holds | none, if all are known |
-//! | [`Several::count`], [`Several::min`], [`Several::max`], [`Several::known`] | | known, if all are known |
+//! | [`Several::count`], [`Several::max`], [`Several::known`] | | known, if all are known |
 
 use super::{Fact, Facts, Gap, Id, Key, Subject, Typed};
 
@@ -162,15 +162,6 @@ impl<T> Several<T> {
 }
 
 impl<T: Ord + Clone> Several<T> {
-    /// The least; `None` if there is no member.
-    ///
-    /// # Errors
-    ///
-    /// One is missing. Whether the least is below a limit is a question for [`Several::any`], which one known value can decide.
-    pub fn min(&self) -> Result<Option<T>, Gap> {
-        self.unless_open(self.known.iter().min().cloned())
-    }
-
     /// The greatest; `None` if there is no member.
     ///
     /// # Errors
@@ -191,15 +182,6 @@ pub fn proven(is: bool, open: Option<&Gap>) -> Result<bool, Gap> {
         Some(gap) if !is => Err(gap.clone()),
         _ => Ok(is),
     }
-}
-
-/// Both, if both are known; else the first gap.
-///
-/// # Errors
-///
-/// One is missing.
-pub fn zip<A, B>(a: Result<A, Gap>, b: Result<B, Gap>) -> Result<(A, B), Gap> {
-    Ok((a?, b?))
 }
 
 #[cfg(test)]
@@ -235,14 +217,12 @@ mod tests {
         assert_eq!(some.any(|n| *n == 8), Err(gap("1")));
         assert_eq!(some.all(|n| *n == 7), Err(gap("1")));
         assert_eq!(some.count(|n| *n == 7), Err(gap("1")));
-        assert_eq!((some.min(), some.max()), (Err(gap("1")), Err(gap("1"))));
+        assert_eq!(some.max(), Err(gap("1")));
         assert_eq!(
             several(&[Some(7)], false).any(|n| *n == 8),
             Err(gap("others"))
         );
         assert_eq!(several(&[], false).all(|_| true), Err(gap("others")));
-        assert_eq!(zip(Ok(1), Err::<u8, _>(gap("b"))), Err(gap("b")));
-        assert_eq!(zip(Ok(1), Ok(2)), Ok((1, 2)));
         assert_eq!(proven(true, Some(&gap("a"))), Ok(true));
         assert_eq!(proven(false, Some(&gap("a"))), Err(gap("a")));
         assert_eq!(proven(false, None), Ok(false));
@@ -311,9 +291,6 @@ mod tests {
             for world in &worlds {
                 if let Ok(n) = some.count(holds) {
                     prop_assert_eq!(n as usize, count(world));
-                }
-                if let Ok(least) = some.min() {
-                    prop_assert_eq!(least, world.iter().min().copied());
                 }
                 if let Ok(most) = some.max() {
                     prop_assert_eq!(most, world.iter().max().copied());

@@ -64,11 +64,6 @@ pub fn decimal_after(bytes: &[u8], needle: &str) -> Option<f64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Without white space at both ends.
-pub fn trimmed(bytes: &[u8]) -> &[u8] {
-    bytes.trim_ascii()
-}
-
 /// Copies a line without the sequences by which terminals set colours (ECMA-48, `ESC [ … letter`).
 pub fn without_colours(line: &[u8], into: &mut Vec<u8>) {
     into.clear();

@@ -12,12 +12,12 @@ fn network(adapters: u64, gigabits: f64, wire: Wire, mtu: u64) -> f64 {
     adapters as f64 * gigabits / 8.0 * wire_efficiency(wire, mtu).unwrap()
 }
 
-fn reduce(nodes: u64, carries: Carries, algorithm: Option<Algorithm>) -> f64 {
+fn reduce(nodes: u64, carries: Carries) -> f64 {
     let shape = Shape {
         nodes,
         ranks_per_node: 8,
     };
-    let bound = ceiling(Collective::AllReduce, shape, carries, algorithm, None);
+    let bound = ceiling(Collective::AllReduce, shape, carries);
     bound.unwrap().busbw
 }
 
@@ -48,7 +48,6 @@ fn no_published_value_passes_its_ceiling_and_healthy_ones_are_near_it() {
         /// Reached on a system with a fault, or one that is not known to be healthy.
         Odd,
     }
-    use Algorithm::{Ring, Tree};
     use PublishedValue::{Healthy, Odd, Pass};
 
     let v100 = links(2, 6, 25.781);
@@ -61,94 +60,81 @@ fn no_published_value_passes_its_ceiling_and_healthy_ones_are_near_it() {
     for (what, ceiling, is, values) in [
         (
             "8 V100",
-            reduce(1, node(v100, false, 0.0), None),
+            reduce(1, node(v100, false, 0.0)),
             Healthy,
             &[110.0, 130.0][..],
         ),
         (
             "8 A100",
-            reduce(1, node(a100, false, 0.0), None),
+            reduce(1, node(a100, false, 0.0)),
             Healthy,
             &[228.0, 235.0],
         ),
         (
             "8 H100, ring",
-            reduce(1, h100_ib, Some(Ring)),
+            reduce(1, node(h100, false, 0.0)),
             Healthy,
             &[360.0, 367.0, 370.0],
         ),
         (
             "8 H100 and H200, NVLS",
-            reduce(1, h100_ib, None),
+            reduce(1, h100_ib),
             Healthy,
             &[460.0, 480.0, 482.0],
         ),
-        (
-            "8 H200, health check",
-            reduce(1, h100_ib, None),
-            Pass,
-            &[431.0],
-        ),
+        ("8 H200, health check", reduce(1, h100_ib), Pass, &[431.0]),
         (
             "8 B200, ring",
-            reduce(1, node(b200, true, 0.0), Some(Ring)),
+            reduce(1, node(b200, false, 0.0)),
             Healthy,
             &[675.0, 680.0],
         ),
         (
             "8 B200, NVLS",
-            reduce(1, node(b200, true, 0.0), None),
+            reduce(1, node(b200, true, 0.0)),
             Healthy,
             &[838.0, 846.0],
         ),
         (
             "DGX A100, 8 x 200 Gb/s InfiniBand, several nodes",
-            reduce(4, node(a100, false, ib(8, 200.0)), None),
+            reduce(4, node(a100, false, ib(8, 200.0))),
             Healthy,
             &[192.0],
         ),
         (
             "8 x 100 Gb/s RoCE, ring",
-            reduce(4, a100_roce, Some(Ring)),
+            reduce(4, a100_roce),
             Odd,
             &[60.0, 75.0],
         ),
         (
             "8 x 100 Gb/s RoCE, tree on two nodes",
-            reduce(2, a100_roce, Some(Tree)),
+            reduce(2, a100_roce),
             Odd,
             &[100.0],
         ),
         (
             "p4d, 4 x 100 Gb/s EFA",
-            reduce(
-                4,
-                node(a100, false, network(4, 100.0, Wire::Srd, 4096)),
-                None,
-            ),
+            reduce(4, node(a100, false, network(4, 100.0, Wire::Srd, 4096))),
             Healthy,
             &[42.0],
         ),
         (
             "NDv5, 8 x 400 Gb/s InfiniBand, 4 nodes",
-            reduce(4, h100_ib, None),
+            reduce(4, h100_ib),
             Healthy,
             &[391.0],
         ),
-        ("H100, 8 nodes", reduce(8, h100_ib, None), Healthy, &[350.0]),
+        ("H100, 8 nodes", reduce(8, h100_ib), Healthy, &[350.0]),
         (
             "p6-b200, 8 x 400 Gb/s EFA, 4 nodes",
-            reduce(
-                4,
-                node(b200, true, network(8, 400.0, Wire::Srd, 4096)),
-                None,
-            ),
+            reduce(4, node(b200, true, network(8, 400.0, Wire::Srd, 4096))),
             Healthy,
             &[382.0],
         ),
         (
             "one adapter of 100 Gb/s for each node",
-            reduce(4, node(v100, false, ib(1, 100.0)), Some(Ring)),
+            reduce(4, node(v100, false, ib(1, 100.0))),
             Healthy,
             &[11.0, 12.0],
         ),
@@ -201,19 +187,19 @@ fn no_published_value_passes_its_ceiling_and_healthy_ones_are_near_it() {
         ),
         (
             "A3 High",
-            reduce(2, node(h100, true, 4.0 * 25.0), Some(Ring)),
+            reduce(2, node(h100, true, 4.0 * 25.0)),
             Pass,
             &[60.0],
         ),
         (
             "A3 Mega",
-            reduce(2, node(h100, true, 8.0 * 25.0), Some(Ring)),
+            reduce(2, node(h100, true, 8.0 * 25.0)),
             Pass,
             &[150.0],
         ),
         (
             "A3 Ultra",
-            reduce(2, node(h100, true, 8.0 * 50.0), Some(Ring)),
+            reduce(2, node(h100, true, 8.0 * 50.0)),
             Pass,
             &[250.0],
         ),
@@ -287,70 +273,24 @@ fn the_smaller_side_binds_and_is_named() {
         nodes,
         ranks_per_node,
     };
-    let of = |nodes, ranks, algorithm| {
-        ceiling(
-            Collective::AllReduce,
-            shape(nodes, ranks),
-            carries,
-            algorithm,
-            None,
-        )
-        .map(|bound| (bound.busbw.round(), bound.side))
+    let of = |nodes, ranks| {
+        ceiling(Collective::AllReduce, shape(nodes, ranks), carries)
+            .map(|bound| (bound.busbw.round(), bound.side))
     };
-    use Algorithm::*;
-    for (nodes, ranks, algorithm, expected) in [
-        (1, 8, None, Some((490.0, Side::Inside))),
-        (1, 8, Some(Ring), Some((370.0, Side::Inside))),
-        (1, 8, Some(Tree), Some((340.0, Side::Inside))),
-        (1, 8, Some(NvlsTree), Some((490.0, Side::Inside))),
-        (2, 8, Some(Nvls), None),
-        (2, 8, Some(Ring), Some((370.0, Side::Inside))),
+    for (nodes, ranks, expected) in [
+        (1, 8, Some((490.0, Side::Inside))),
         // 0.92 * 400 * 2 * 15/16 = 690: the GPUs bind.
-        (2, 8, Some(NvlsTree), Some((490.0, Side::Inside))),
+        (2, 8, Some((490.0, Side::Inside))),
         // 400 * 2 * 23/24 / 1.5 = 511.
-        (3, 8, Some(NvlsTree), Some((490.0, Side::Inside))),
-        // 400 * 31/32 = 387.5.
-        (4, 8, Some(NvlsTree), Some((388.0, Side::Network))),
-        (4, 8, None, Some((400.0, Side::Network))),
-        (4, 8, Some(CollNet), Some((490.0, Side::Inside))),
-        // One GPU on each node: the GPUs of a node exchange nothing. 0.92 * 400 * 2 * 1/2.
-        (2, 1, Some(Tree), Some((368.0, Side::Network))),
-        (2, 1, None, Some((400.0, Side::Network))),
-        (1, 1, None, None),
-        (0, 8, None, None),
+        (3, 8, Some((490.0, Side::Inside))),
+        (4, 8, Some((400.0, Side::Network))),
+        // One GPU on each node: the GPUs of a node exchange nothing.
+        (2, 1, Some((400.0, Side::Network))),
+        (1, 1, None),
+        (0, 8, None),
     ] {
-        assert_eq!(
-            of(nodes, ranks, algorithm),
-            expected,
-            "{nodes} {ranks} {algorithm:?}"
-        );
+        assert_eq!(of(nodes, ranks), expected, "{nodes} {ranks}");
     }
-}
-
-#[test]
-fn protocols_take_their_part() {
-    let carries = Carries {
-        ring: 200.0,
-        nvls: None,
-        network: 0.0,
-    };
-    let shape = Shape {
-        nodes: 1,
-        ranks_per_node: 8,
-    };
-    let of = |protocol| {
-        let bound = ceiling(
-            Collective::AllReduce,
-            shape,
-            carries,
-            Some(Algorithm::Ring),
-            Some(protocol),
-        );
-        bound.unwrap().busbw
-    };
-    assert_eq!(of(Protocol::Ll), 100.0);
-    assert_eq!(of(Protocol::Ll128), 187.5);
-    assert_eq!(of(Protocol::Simple), 200.0);
 }
 
 /// Two nodes with 8 ranks each: of 15 parts that a rank sends 8 leave the node, those of all 8 ranks by the same adapters.
@@ -365,7 +305,7 @@ fn all_to_all_by_hand() {
         nodes: 2,
         ranks_per_node: 8,
     };
-    let bound = ceiling(Collective::AllToAll, shape, carries, None, None).unwrap();
+    let bound = ceiling(Collective::AllToAll, shape, carries).unwrap();
     // 400 / 8 for each rank, of which 8/15 of the data: 50 * 15 / 8.
     assert_eq!((bound.busbw, bound.side), (93.75, Side::Network));
 }

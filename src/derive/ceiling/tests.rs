@@ -133,7 +133,7 @@ fn which_ports_nobody_knows_leaves_the_paths_open() {
 }
 
 #[test]
-fn a_level_above_the_ceiling_is_refused() {
+fn what_was_reached_is_a_share_of_the_ceiling() {
     let ceiling = Ceiling::of(
         Term {
             carries: 370.8,
@@ -143,11 +143,5 @@ fn a_level_above_the_ceiling_is_refused() {
         &[],
     );
     let level = |gigabytes| BitRate((gigabytes * 8e9) as u64);
-    assert_eq!(ceiling.admits(level(367.0)), Ok(()));
-    let said = ceiling.admits(level(460.0)).unwrap_err();
-    assert_eq!(
-        said,
-        "3680 Gb/s (460.0 GB/s) is more than this hardware can carry: 2966.4 Gb/s (370.8 GB/s) at most, bound by nvlink (18 NVLinks of GPU 0000:19:00.0)"
-    );
     assert_eq!(ceiling.share(level(367.0)), Percent(99.0));
 }
