@@ -93,15 +93,10 @@ impl Arms {
                 changes.push(&pair.change);
             }
         }
-        let mut matter = 0;
         for change in &changes {
             let of: Vec<&Pair> = pairs.iter().filter(|p| p.change == **change).collect();
-            matter += u64::from(self.factor(facts, id, change, &of, &noise));
+            self.factor(facts, id, change, &of, &noise);
         }
-        let count = |n: u64| Fact::Known(n, known.clone());
-        facts.set(id, measurement::FACTORS, count(changes.len() as u64));
-        let matter = count(matter).unless(noise.gap.clone());
-        facts.set(id, measurement::FACTORS_THAT_MATTER, matter);
     }
 
     /// The arm that contradicts the others: it is left out of the pairs.

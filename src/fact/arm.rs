@@ -78,20 +78,8 @@ subject! {
     NAME: Arc<str> = "name" from "derive arms";
     /// The variables that it sets, with their values; "none" for the baseline.
     VARIABLES: Arc<str> = "variables" from "derive arms";
-    /// How many variables it sets.
-    CHANGES: u64 = "changes" from "derive arms";
     /// Whether it is the baseline.
     IS_BASELINE: bool = "is_baseline" from "derive arms";
-    /// Whether it takes InfiniBand and RoCE away: `NCCL_IB_DISABLE=1`, or `NCCL_NET=Socket`.
-    IB_OFF: bool = "ib_off" from "derive arms";
-    /// Whether it takes the host's shared memory away: `NCCL_SHM_DISABLE=1`.
-    SHM_OFF: bool = "shm_off" from "derive arms";
-    /// Whether it takes copies from GPU to GPU away: `NCCL_P2P_DISABLE=1`.
-    P2P_OFF: bool = "p2p_off" from "derive arms";
-    /// Whether it takes GPUDirect RDMA away: `NCCL_NET_GDR_LEVEL=LOC`.
-    GDR_OFF: bool = "gdr_off" from "derive arms";
-    /// Whether it keeps each ring on one adapter of the same number: `NCCL_CROSS_NIC=0`.
-    CROSS_NIC_0: bool = "cross_nic_0" from "derive arms";
     /// Its bandwidth: the median of its rounds.
     FIGURE: Arc<str> = "figure" from "derive arms";
     /// Its bus bandwidth: the median of its rounds.
@@ -118,18 +106,12 @@ subject! {
     CHANGE: Arc<str> = "change" from "derive arms";
     /// The transport of the traffic between nodes.
     BETWEEN: InterNodeTransport = "between" from "derive arms";
-    /// What carried the traffic inside nodes, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB`; empty if there was none.
-    INSIDE: Arc<[Arc<str>]> = "inside" from "derive arms";
-    /// Pairs of ranks on one node with channels from GPU to GPU.
-    PAIRS_P2P: u64 = "pairs_p2p" from "derive arms";
     /// Pairs of ranks on one node with channels through the host's shared memory.
     PAIRS_SHM: u64 = "pairs_shm" from "derive arms";
     /// Pairs of ranks on one node with channels over the network.
     PAIRS_NET: u64 = "pairs_net" from "derive arms";
     /// What each pair of ranks used, in short: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
     PATHS: Arc<str> = "paths" from "derive arms";
-    /// The first pair of ranks that uses shared memory.
-    SHM_PAIR: Arc<str> = "shm_pair" from "derive arms";
     /// Whether GPUDirect RDMA was used.
     DIRECT: GpuDirectUse = "direct" from "derive arms";
     /// Whether channels over NVLink SHARP were set up.
@@ -144,8 +126,6 @@ subject! {
     INVALID_WHY: Arc<str> = "invalid_why" from "derive arms";
     /// Whether a run did not end by its deadline.
     HUNG: bool = "hung" from "derive arms";
-    /// The ranks that did not.
-    HUNG_RANKS: Arc<[Arc<str>]> = "hung_ranks" from "derive arms";
     /// The last step that each of them reached.
     LAST_STEP: Arc<str> = "last_step" from "derive arms";
     /// How far a run came that went on until its deadline; "none" if each one ended, failed or hung.

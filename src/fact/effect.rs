@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Percent;
 use super::arm::Outcome;
 use super::schema::subject;
-use super::{Percent, Seconds};
 
 subject! {
     /// What one change does between two arms that differ by it alone.
@@ -14,12 +14,6 @@ subject! {
     REFERENCE: Arc<str> = "reference" from "derive arms";
     /// The arm with it.
     ARM: Arc<str> = "arm" from "derive arms";
-    /// What both have set besides; "nothing" if that is none.
-    HELD: Arc<str> = "held" from "derive arms";
-    /// The bandwidth of the reference.
-    BEFORE: Arc<str> = "before" from "derive arms";
-    /// The bandwidth of the arm.
-    AFTER: Arc<str> = "after" from "derive arms";
     /// By how much the throughput differs: below zero is slower.
     EFFECT: Percent = "effect" from "derive arms";
     /// The least of the interval in which that lies.
@@ -28,14 +22,8 @@ subject! {
     UPPER: Percent = "upper" from "derive arms";
     /// The effect of the change on the throughput.
     OUTCOME: Outcome = "outcome" from "derive arms";
-    /// How many rounds both arms have.
-    ROUNDS: u64 = "rounds" from "derive arms";
     /// By how much time and throughput contradict each other: slower by one, faster by the other. 0 % where they agree.
     CONTRADICTION: Percent = "contradiction" from "derive arms";
-    /// How long the reference took, where somebody wrote it down.
-    TIME_BEFORE: Seconds = "time_before" from "derive arms";
-    /// How long the arm took.
-    TIME_AFTER: Seconds = "time_after" from "derive arms";
     /// Both times and figures, as they were written: `1:44:18 at 1.075 and 1:50:12 at 1.087`.
     FIGURES: Arc<str> = "figures" from "derive arms";
 }

@@ -85,8 +85,6 @@ subject! {
     EVEN: Arc<str> = "even" from "derive arms";
     /// Whether the arms' variables took effect, all pairs together: one that did not counts.
     HONOURED: ArmApplied = "honoured" from "derive arms";
-    /// Each pair: reference, arm, effect.
-    EACH: Arc<[Arc<str>]> = "each" from "derive arms";
     /// Whether an arm with it ended well where its reference hung, failed or had wrong results.
     CURES: bool = "cures" from "derive arms";
     /// The failures that it cured: `hung`, `failed`, `wrong results`; "none" if it cured nothing.

@@ -79,8 +79,6 @@ subject! {
     OPERATION: Arc<str> = "operation" from "collective";
     /// The size of the operation, as nccl-tests counts it.
     SIZE: Bytes = "size" from "collective";
-    /// The type of an element: `float32`.
-    DTYPE: Arc<str> = "dtype" from "collective";
     /// Whether the message is too small to judge the bandwidth that it reaches: latency decides then.
     SMALL: bool = "small" from "collective";
     /// How many nodes take part.
@@ -122,8 +120,6 @@ subject! {
     DIRECT: GpuDirectUse = "direct" from "derive arms";
     /// Whether channels over NVLink SHARP were set up, in the baseline.
     NVLS: bool = "nvls" from "derive arms";
-    /// Pairs of ranks on one node with channels from GPU to GPU, in the baseline.
-    PAIRS_P2P: u64 = "pairs_p2p" from "derive arms";
     /// Pairs of ranks on one node with channels through the host's shared memory, in the baseline.
     PAIRS_SHM: u64 = "pairs_shm" from "derive arms";
     /// Pairs of ranks on one node with channels over the network, in the baseline.
@@ -132,14 +128,8 @@ subject! {
     PATHS: Arc<str> = "paths" from "derive arms";
     /// Whether no run of the baseline ended well.
     BASELINE_FAILED: bool = "baseline_failed" from "derive arms";
-    /// Whether a run of the baseline hung.
-    BASELINE_HUNG: bool = "baseline_hung" from "derive arms";
     /// Whether a run of the baseline had wrong results.
     BASELINE_WRONG: bool = "baseline_wrong" from "derive arms";
-    /// How many changes were compared one by one.
-    FACTORS: u64 = "factors" from "derive arms";
-    /// How many of them make a difference either way, beyond doubt.
-    FACTORS_THAT_MATTER: u64 = "factors_that_matter" from "derive arms";
     /// Where the data is: NCCL's on GPUs, that of sockets in the host's memory, that of RDMA writes if it was asked for.
     MEMORY: Memory = "memory" from "collective";
     /// The outcome of GPUDirect RDMA: for RDMA writes with data on GPUs.

@@ -40,17 +40,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .iter()
         .map(|pci| (Arc::clone(pci), facts.instance(Subject::Gpu, node, pci)))
         .collect();
-    let (spread, host_spread) = (
-        facts.limit(limit::COPY_SPREAD),
-        facts.limit(limit::COPY_SPREAD),
-    );
+    let spread = facts.limit(limit::COPY_SPREAD);
     for (pci, id) in &gpus {
-        let ways = CopyOutcomes::of(
-            &results,
-            &End::Host,
-            &End::Gpu(Arc::clone(pci)),
-            host_spread,
-        );
+        let gpu = End::Gpu(Arc::clone(pci));
+        let ways = CopyOutcomes::of(&results, &End::Host, &gpu, spread);
         host_copies(facts, *id, &ways);
     }
     for (at, (first, a)) in gpus.iter().enumerate() {
@@ -244,6 +237,14 @@ fn foreign(facts: &Facts, gpus: &[Id]) -> Option<Gap> {
         })
 }
 
+fn is_corrupt(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Corrupt(_))
+}
+
+fn is_hung(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Hung(_))
+}
+
 fn is_failure(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -254,17 +255,9 @@ fn is_failure(outcome: &Outcome) -> bool {
 fn host_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>) {
     let Some(ways) = ways else { return };
     facts.set(id, gpu::HOST_COPY_MEASURED, ways.measured());
-    facts.set(
-        id,
-        gpu::HOST_COPY_CORRUPT,
-        ways.any(|outcome| matches!(outcome, Outcome::Corrupt(_))),
-    );
+    facts.set(id, gpu::HOST_COPY_CORRUPT, ways.any(is_corrupt));
     facts.set(id, gpu::HOST_COPY_FAILED, ways.any(is_failure));
-    facts.set(
-        id,
-        gpu::HOST_COPY_HUNG,
-        ways.any(|outcome| matches!(outcome, Outcome::Hung(_))),
-    );
+    facts.set(id, gpu::HOST_COPY_HUNG, ways.any(is_hung));
     facts.set(id, gpu::HOST_COPY_PROBLEM, ways.problem());
     let busy = foreign(facts, &[id]);
     let bandwidth = |way| {
@@ -280,17 +273,9 @@ fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>, gpus:
     let Some(ways) = ways else { return };
     facts.set(id, gpu_pair::COPY_MEASURED, ways.measured());
     facts.set(id, gpu_pair::COPY_VERIFIED, ways.verified());
-    facts.set(
-        id,
-        gpu_pair::COPY_CORRUPT,
-        ways.any(|outcome| matches!(outcome, Outcome::Corrupt(_))),
-    );
+    facts.set(id, gpu_pair::COPY_CORRUPT, ways.any(is_corrupt));
     facts.set(id, gpu_pair::COPY_FAILED, ways.any(is_failure));
-    facts.set(
-        id,
-        gpu_pair::COPY_HUNG,
-        ways.any(|outcome| matches!(outcome, Outcome::Hung(_))),
-    );
+    facts.set(id, gpu_pair::COPY_HUNG, ways.any(is_hung));
     facts.set(id, gpu_pair::COPY_PROBLEM, ways.problem());
     let busy = foreign(facts, &gpus);
     let numbers = |way| ways.numbers(way, busy.as_ref());
@@ -308,20 +293,14 @@ fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>, gpus:
         two(direct(forth.clone()), direct(back.clone()), |a, b| a && b),
     );
     let slower = |a: &Numbers, b: &Numbers| a.bandwidth.min(b.bandwidth);
-    facts.set(
-        id,
-        gpu_pair::COPY_BANDWIDTH,
-        two(forth.clone(), back.clone(), slower),
-    );
+    let bandwidth = two(forth.clone(), back.clone(), slower);
+    facts.set(id, gpu_pair::COPY_BANDWIDTH, bandwidth);
     let balance = |a: &Numbers, b: &Numbers| {
         let (low, high) = (a.bandwidth.min(b.bandwidth), a.bandwidth.max(b.bandwidth));
         Percent(100.0 * low.0 as f64 / (high.0 as f64).max(1.0))
     };
-    facts.set(
-        id,
-        gpu_pair::COPY_BALANCE,
-        two(forth.clone(), back.clone(), balance),
-    );
+    let balance = two(forth.clone(), back.clone(), balance);
+    facts.set(id, gpu_pair::COPY_BALANCE, balance);
     let latency = |numbers: Fact<&Numbers>| {
         numbers.and_then(|numbers| numbers.latency.ok_or_else(|| "no small copies".to_owned()))
     };

@@ -84,19 +84,14 @@ impl Arms {
         );
         let quiet =
             apart.map(|apart| apart <= most && drift.is_none_or(|drift| drift <= most_drift));
-        facts.set(
-            id,
-            measurement::QUIET,
-            self.unless_open(open, quiet, "a second round"),
-        );
+        let is_quiet = self.unless_open(open, quiet, "a second round");
+        facts.set(id, measurement::QUIET, is_quiet);
         let used = baseline.and_then(|at| self.runs_of(at));
         self.transport(facts, id, used, &OF_MEASUREMENT);
         if let Some(seen) = baseline.and_then(|at| self.runs_of(at)) {
             let none = figures.is_none_or(|arm| arm.rounds.is_empty());
             let gap = seen.gap.as_ref();
             facts.set(id, measurement::BASELINE_FAILED, self.unless(gap, none));
-            let hung = self.seen_or(gap, !seen.hung.is_empty(), true, false);
-            facts.set(id, measurement::BASELINE_HUNG, hung);
             let wrong = self.seen_or(gap, seen.wrong > 0, true, false);
             facts.set(id, measurement::BASELINE_WRONG, wrong);
         }

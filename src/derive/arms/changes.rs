@@ -8,7 +8,7 @@ use super::honour::honour;
 use crate::fact::arm::{ArmApplied, Outcome};
 use crate::fact::arms::{ArmRuns, Arms, Set};
 use crate::fact::factor::FactorChange;
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Percent, Seconds, Subject, effect, factor};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Percent, Subject, effect, factor};
 use crate::measure::plan::ablation::{
     Effect, Interaction, Pair, contradiction, has, interaction, kind, pooled, size, sizes,
     variables,
@@ -23,7 +23,7 @@ impl Arms {
         change: &Set,
         pairs: &[&Pair],
         noise: &Noise,
-    ) -> bool {
+    ) {
         let id = facts.instance(Subject::Factor, measurement, &variables(change));
         let kind = match change.iter().collect::<Vec<_>>().as_slice() {
             [(name, value)] => kind(name, value),
@@ -69,7 +69,7 @@ impl Arms {
                 facts.set(id, key, Fact::Unknown(gap.clone()));
             }
             facts.set(id, factor::OUTCOME, Fact::Unknown(gap.clone()));
-            return false;
+            return;
         }
         facts.set(id, factor::PAIRS, self.know(measured.len() as u64));
         // Where no pair tells by itself, all of them together may.
@@ -116,25 +116,14 @@ impl Arms {
             false => "",
         };
         facts.set(id, factor::EVEN, self.know(even.into()));
-        let each = measured.iter().map(|(pair, effect)| {
-            let (before, after) = (&self.figures[pair.reference], &self.figures[pair.arm]);
-            format!("{} to {}: {:+.1} %", before.name, after.name, effect.effect).into()
-        });
-        facts.set(id, factor::EACH, self.know(each.collect()));
         self.cures(facts, id, pairs);
-        measured
-            .iter()
-            .any(|(_, effect)| matches!(outcome_of(effect), Outcome::Slower | Outcome::Faster))
     }
 
     fn sizes(&self, facts: &mut Facts, id: Id, measured: &[(&Pair, Effect)], noise: &Noise) {
         let alone = measured.iter().find(|(pair, _)| pair.held.is_empty());
         let outcome = alone.map(|(_, effect)| noise.outcome(effect));
-        facts.set(
-            id,
-            factor::OUTCOME,
-            self.some(outcome, "a valid pair with the baseline"),
-        );
+        let outcome = self.some(outcome, "a valid pair with the baseline");
+        facts.set(id, factor::OUTCOME, outcome);
         let alone = alone.map(|(_, effect)| effect.effect);
         let what = "a valid pair of arms";
         facts.set(id, factor::EFFECT, self.some(alone.map(Percent), what));
@@ -172,37 +161,20 @@ impl Arms {
         let text = |text: &str| -> Fact<Arc<str>> { self.know(text.into()) };
         facts.set(id, effect::REFERENCE, text(&before.name));
         facts.set(id, effect::ARM, text(&after.name));
-        let held = match pair.held.is_empty() {
-            true => "nothing".into(),
-            false => variables(&pair.held),
-        };
-        facts.set(id, effect::HELD, text(&held));
-        for (key, at) in [(effect::BEFORE, pair.reference), (effect::AFTER, pair.arm)] {
-            let figure = self.figure(at).map(Into::into);
-            facts.set(id, key, self.some(figure, "a valid run"));
-        }
         facts.set(id, effect::EFFECT, self.know(Percent(found.effect)));
         let open = noise.gap.as_ref();
         facts.set(id, effect::LOWER, self.unless(open, Percent(found.lower)));
         facts.set(id, effect::UPPER, self.unless(open, Percent(found.upper)));
         let outcome = self.unless(open, noise.outcome(found));
         facts.set(id, effect::OUTCOME, outcome);
-        facts.set(id, effect::ROUNDS, self.know(found.rounds as u64));
         let contradiction = Percent(contradiction(before, after));
         facts.set(id, effect::CONTRADICTION, self.know(contradiction));
-        for (key, of) in [(effect::TIME_BEFORE, before), (effect::TIME_AFTER, after)] {
-            let time = of.seconds.map(Seconds);
-            facts.set(id, key, self.some(time, "a time that somebody wrote down"));
-        }
         let both = |at: usize| self.written.get(at)?.as_ref()?.1.clone();
         let figures = both(pair.reference)
             .zip(both(pair.arm))
             .map(|(a, b)| format!("{a} and {b}").into());
-        facts.set(
-            id,
-            effect::FIGURES,
-            self.some(figures, "time and throughput of both"),
-        );
+        let figures = self.some(figures, "time and throughput of both");
+        facts.set(id, effect::FIGURES, figures);
     }
 
     /// What a change cured, or broke, where its reference hung, failed or had wrong results.

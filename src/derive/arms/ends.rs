@@ -1,7 +1,5 @@
 //! How the runs of an arm ended.
 
-use std::sync::Arc;
-
 use crate::fact::arms::{ArmRuns, Arms};
 use crate::fact::{Facts, Id, Percent, arm};
 
@@ -12,9 +10,6 @@ impl Arms {
         facts.set(id, arm::STARTED, self.unless(gap, seen.started));
         let hung = !seen.hung.is_empty();
         facts.set(id, arm::HUNG, self.seen_or(gap, hung, true, false));
-        let ranks = seen.hung.iter().map(|(rank, _)| rank.as_str().into());
-        let ranks = self.seen_or(gap, hung, ranks.collect(), Arc::default());
-        facts.set(id, arm::HUNG_RANKS, ranks);
         let steps = last_steps(&seen.hung).into();
         let last_step = self.seen_or(gap, hung, steps, "none".into());
         facts.set(id, arm::LAST_STEP, last_step);

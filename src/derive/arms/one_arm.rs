@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::baseline::Noise;
 use crate::fact::arms::{Arms, Figures, Unit};
-use crate::fact::factor::FactorChange;
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Key, Percent, Subject, arm};
-use crate::measure::plan::ablation::{self, Effect, has, size, variables};
+use crate::measure::plan::ablation::{self, Effect, size, variables};
 use crate::measure::plan::statistics::median;
 
 impl Arms {
@@ -22,27 +21,10 @@ impl Arms {
             false => variables(&own.set),
         };
         facts.set(id, arm::VARIABLES, text(set));
-        facts.set(id, arm::CHANGES, self.know(own.set.len() as u64));
         facts.set(id, arm::IS_BASELINE, self.know(own.set.is_empty()));
-        for (key, change) in [
-            (arm::IB_OFF, FactorChange::IbOff),
-            (arm::SHM_OFF, FactorChange::ShmOff),
-            (arm::P2P_OFF, FactorChange::P2pOff),
-            (arm::GDR_OFF, FactorChange::GdrOff),
-        ] {
-            facts.set(id, key, self.know(has(&own.set, change)));
-        }
-        let rails = own
-            .set
-            .get("NCCL_CROSS_NIC")
-            .is_some_and(|value| value == "0");
-        facts.set(id, arm::CROSS_NIC_0, self.know(rails));
         let figure = self.figure(at);
-        facts.set(
-            id,
-            arm::FIGURE,
-            self.some(figure.map(Into::into), "a valid run"),
-        );
+        let figure = self.some(figure.map(Into::into), "a valid run");
+        facts.set(id, arm::FIGURE, figure);
         facts.set(id, arm::RUNS, self.know(own.rounds.len() as u64));
         let spread = self.some(own.apart().map(Percent), "a valid run");
         facts.set(id, arm::SPREAD, spread);

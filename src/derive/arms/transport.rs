@@ -17,20 +17,6 @@ impl TransportProof {
         pairs.filter(|paths| paths.iter().any(&is)).count() as u64
     }
 
-    /// The first pair of ranks that uses a path of this kind.
-    pub(super) fn first(&self, is: impl Fn(&PairPath) -> bool) -> Option<(u64, u64)> {
-        let mut pairs = self.pairs.iter();
-        let found = pairs.find(|(_, paths)| paths.iter().any(&is));
-        found.map(|(ends, _)| *ends)
-    }
-
-    /// What carried the traffic inside nodes, in NCCL's words.
-    pub(super) fn inside(&self) -> Vec<String> {
-        let inside = self.paths().filter(|path| path.inside == Some(true));
-        let words: BTreeSet<&String> = inside.map(|path| &path.word).collect();
-        words.into_iter().cloned().collect()
-    }
-
     /// Each path with how many pairs of ranks use it: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
     pub(super) fn in_short(&self) -> String {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();

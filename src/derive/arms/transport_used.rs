@@ -15,7 +15,6 @@ pub(super) struct Keys {
     between: Key<InterNodeTransport>,
     direct: Key<GpuDirectUse>,
     nvls: Key<bool>,
-    p2p: Key<u64>,
     shm: Key<u64>,
     net: Key<u64>,
     paths: Key<Arc<str>>,
@@ -25,7 +24,6 @@ const OF_ARM: Keys = Keys {
     between: arm::BETWEEN,
     direct: arm::DIRECT,
     nvls: arm::NVLS,
-    p2p: arm::PAIRS_P2P,
     shm: arm::PAIRS_SHM,
     net: arm::PAIRS_NET,
     paths: arm::PATHS,
@@ -35,7 +33,6 @@ pub(super) const OF_MEASUREMENT: Keys = Keys {
     between: measurement::BETWEEN,
     direct: measurement::DIRECT,
     nvls: measurement::NVLS,
-    p2p: measurement::PAIRS_P2P,
     shm: measurement::PAIRS_SHM,
     net: measurement::PAIRS_NET,
     paths: measurement::PATHS,
@@ -55,7 +52,6 @@ impl Arms {
         };
         let before = self.baseline().and_then(|at| self.runs_of(at));
         self.transport(facts, id, Some(seen), &OF_ARM);
-        self.inside(facts, id, seen);
         let (honour, why) = match before {
             _ if self.figures.get(at).is_none_or(|own| own.set.is_empty()) => {
                 (ArmApplied::NotSeen, "it sets nothing".into())
@@ -80,22 +76,17 @@ impl Arms {
         let direct = proof.map_or(GpuDirectUse::NotLogged, TransportProof::direct);
         facts.set(id, keys.direct, self.unless(gap, direct));
         let missing = || gap.cloned().unwrap_or_else(|| self.not_logged());
-        facts.set(
-            id,
-            keys.nvls,
-            match proof.and_then(|proof| proof.nvls) {
-                Some(nvls) => self.unless(gap, nvls),
-                None => Fact::Unknown(missing()),
-            },
-        );
+        let nvls = match proof.and_then(|proof| proof.nvls) {
+            Some(nvls) => self.unless(gap, nvls),
+            None => Fact::Unknown(missing()),
+        };
+        facts.set(id, keys.nvls, nvls);
         let channels = proof.filter(|proof| proof.channels);
         let inside = |path: &PairPath| path.inside == Some(true);
         let count = |is: &dyn Fn(&PairPath) -> bool| match channels {
             Some(proof) => self.unless(gap, proof.count(is)),
             None => Fact::Unknown(missing()),
         };
-        let p2p = count(&|path| path.kind == PathKind::P2p);
-        facts.set(id, keys.p2p, p2p);
         let shm = count(&|path| path.kind == PathKind::Shm);
         facts.set(id, keys.shm, shm);
         let net = count(&|path| inside(path) && matches!(path.kind, PathKind::Net(..)));
@@ -108,22 +99,6 @@ impl Arms {
     }
 
     /// What the log says of the pairs of ranks on one node.
-    fn inside(&self, facts: &mut Facts, id: Id, seen: &ArmRuns) {
-        let (proof, gap) = (&seen.proof, seen.log_gap.as_ref());
-        if !proof.channels {
-            let gap = gap.cloned().unwrap_or_else(|| self.not_logged());
-            facts.set(id, arm::INSIDE, Fact::Unknown(gap.clone()));
-            facts.set(id, arm::SHM_PAIR, Fact::Unknown(gap));
-            return;
-        }
-        let words = proof.inside().into_iter().map(Into::into).collect();
-        facts.set(id, arm::INSIDE, self.unless(gap, words));
-        let pair = proof.first(|path| path.kind == PathKind::Shm);
-        let pair = pair.map(|(a, b)| format!("ranks {a} and {b}").into());
-        let what = "a pair of ranks that uses shared memory";
-        facts.set(id, arm::SHM_PAIR, self.some(pair, what));
-    }
-
     fn not_logged(&self) -> Gap {
         Gap::new(Why::NotLogged(SUBSYSTEMS), self.origin.clone())
     }

@@ -8,7 +8,6 @@ use crate::fact::arms::{ArmRuns, Arms, Figures, TransportProof, Unit};
 use crate::fact::kleene::Several;
 use crate::fact::measurement::{self as fact, MeasurementBackend, Memory, NodeSpan};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why, limit};
-use crate::measure::plan::collective::DataType;
 use crate::measure::plan::reply::{Ended, RankReply};
 use crate::measure::plan::run::{Backend, Plan, Point, Run};
 use crate::measure::plan::statistics::{median, spread};
@@ -98,17 +97,6 @@ fn name(plan: &Plan, point: &Point) -> String {
     format!("{} {size}{place}{means}", point.collective.name())
 }
 
-/// The type's name, as on the command line.
-fn dtype(of: DataType) -> &'static str {
-    match of {
-        DataType::Float32 => "float32",
-        DataType::Float16 => "float16",
-        DataType::Bfloat16 => "bfloat16",
-        DataType::Uint8 => "uint8",
-        DataType::Int32 => "int32",
-    }
-}
-
 fn whole(
     facts: &mut Facts,
     id: Id,
@@ -131,7 +119,6 @@ fn whole(
     facts.know(id, fact::USER_REPORTED, false, origin);
     let text = |text: &str| Fact::Known(text.into(), origin.clone());
     facts.set(id, fact::OPERATION, text(point.collective.name()));
-    facts.set(id, fact::DTYPE, text(dtype(point.dtype)));
     let size = Bytes(point.bytes);
     facts.know(id, fact::SIZE, size, origin);
     // NCCL counts nodes by their hosts: what one machine shows as several is several to it.
