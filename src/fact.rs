@@ -383,13 +383,16 @@ impl<T> Fact<T> {
     }
 }
 
-/// What `?` is to results: the value of a fact, else the function's own fact is unknown for the same reason.
+/// What `?` is to results: the value of a fact (and its origin), else the function's own fact is unknown for the same reason.
 macro_rules! known {
-    ($fact:expr) => {
+    ($fact:expr, with origin) => {
         match $fact {
-            $crate::fact::Fact::Known(value, _) => value,
+            $crate::fact::Fact::Known(value, origin) => (value, origin),
             $crate::fact::Fact::Unknown(gap) => return $crate::fact::Fact::Unknown(gap.clone()),
         }
+    };
+    ($fact:expr) => {
+        $crate::fact::known!($fact, with origin).0
     };
 }
 pub(crate) use known;

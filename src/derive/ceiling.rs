@@ -279,10 +279,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             state(facts, node, kind, name, ceiling);
         }
     }
-    let members = match open {
-        Some(gap) => Membership::Unknown(gap),
-        None => Membership::Known(Origin::derived("GPUs, and the ports that NCCL uses")),
-    };
+    let members =
+        Membership::known_unless(open, Origin::derived("GPUs, and the ports that NCCL uses"));
     facts.set_members(Subject::Path, node, members);
 }
 

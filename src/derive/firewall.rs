@@ -56,12 +56,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     };
     let open = flows.tcp(facts).or(flows.roce(facts));
     whichever(facts, node);
-    let membership = match open {
-        None => Membership::Known(Origin::derived(
-            "the interfaces that jobs use, and RoCE ports",
-        )),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let membership = Membership::known_unless(
+        open,
+        Origin::derived("the interfaces that jobs use, and RoCE ports"),
+    );
     facts.set_members(Subject::Flow, node, membership);
 }
 
@@ -364,11 +362,8 @@ impl Flows {
         );
         facts.set(id, flow::USED, one.used.clone());
         facts.set(id, flow::FILTERED, one.filtered.clone());
-        facts.set(
-            id,
-            flow::PORTS,
-            range.clone().map(|range| passage::range_text(range).into()),
-        );
+        let ports = range.clone().map(|range| passage::range_text(range).into());
+        facts.set(id, flow::PORTS, ports);
         let of_system = matches!(one.purpose, Purpose::Bootstrap | Purpose::Local);
         let judged = match (&self.ruleset, range) {
             (Fact::Known(ruleset, origin), Fact::Unknown(gap)) if of_system => {

@@ -115,10 +115,7 @@ fn seen(facts: &Facts, node: Id) -> Fact<bool> {
 /// Whether the RDMA core of this kernel cannot take DMA-BUFs. Upstream has it since 5.12; NVIDIA's stack brings it to older
 /// kernels, but to none without `dma_buf_dynamic_attach` (5.5); enterprise distributions bring it to theirs.
 fn kernel_too_old(facts: &Facts, node: Id) -> Fact<bool> {
-    let (release, _) = match facts.get(node, node::KERNEL) {
-        Fact::Known(release, origin) => (release, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let (release, _) = known!(facts.get(node, node::KERNEL), with origin);
     let Some((major, minor, _)) = version(&release) else {
         return Fact::Unknown(Gap::missing("the kernel's version"));
     };

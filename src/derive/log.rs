@@ -374,11 +374,8 @@ fn sockets_inside(facts: &mut Facts, id: Id) {
             false => Arc::from([]),
         }
     });
-    facts.set(
-        id,
-        host::SOCKETS_INSIDE,
-        inside.clone().map(|names| names.len() as u64),
-    );
+    let sockets_inside = inside.clone().map(|names| names.len() as u64);
+    facts.set(id, host::SOCKETS_INSIDE, sockets_inside);
     facts.set(id, host::SOCKETS_INSIDE_NAMES, inside);
 }
 
@@ -505,11 +502,8 @@ fn also_matches(facts: &mut Facts, host: Id, variable: Id) {
     let found: Arc<[Arc<str>]> = longer(&value, &devices).into();
     let how = format!("NCCL_IB_HCA={value} and the devices of `NET/IB : Using`");
     let count = found.len() as u64;
-    facts.set(
-        variable,
-        env::ALSO_MATCHES_COUNT,
-        Fact::derived(count, how.clone()),
-    );
+    let also_matches_count = Fact::derived(count, how.clone());
+    facts.set(variable, env::ALSO_MATCHES_COUNT, also_matches_count);
     facts.set(variable, env::ALSO_MATCHES, Fact::derived(found, how));
 }
 

@@ -50,11 +50,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     selectors(facts, node, ports.all());
     let chosen = facts.instance(Subject::Selection, node, "NCCL");
     let how = crate::fact::Origin::derived("one for each node");
-    facts.set_members(
-        Subject::Selection,
-        node,
-        crate::fact::Membership::Known(how),
-    );
+    let members = crate::fact::Membership::Known(how);
+    facts.set_members(Subject::Selection, node, members);
     choose_interface(facts, node, chosen, &versions);
     choose_hcas(facts, node, chosen, &ports, &versions);
     relate(facts, node, chosen);
@@ -387,10 +384,11 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
     let rehearsed = first
         .clone()
         .and_then(|name| connection(facts, node, &name));
+    let connection_rehearsal = fact(&rehearsed, &how);
     facts.set(
         node,
         crate::fact::node::CONNECTION_REHEARSAL,
-        fact(&rehearsed, &how),
+        connection_rehearsal,
     );
     facts.set(chosen, selection::INTERFACE, fact(&first, &how));
     facts.set(chosen, selection::INTERFACES, fact(&all, &how));
@@ -429,11 +427,8 @@ fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, vers
     let list = setting(facts, node, "NCCL_IB_HCA");
     let off = wants_hcas(facts, node);
     let wants = off.as_ref().map_err(Gap::clone).map(Option::is_none);
-    facts.set(
-        chosen,
-        selection::WANTS_HCAS,
-        fact(&wants, "NCCL_IB_DISABLE, NCCL_NET"),
-    );
+    let wants_hcas = fact(&wants, "NCCL_IB_DISABLE, NCCL_NET");
+    facts.set(chosen, selection::WANTS_HCAS, wants_hcas);
     let forced = list.as_ref().map_err(Gap::clone).map(|list| {
         list.as_deref()
             .is_some_and(|list| !List::parse(list, 1).entries.is_empty())
@@ -559,11 +554,8 @@ fn management(facts: &mut Facts, chosen: Id, places: &Result<Vec<usize>, Gap>, u
 fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
     let forced = numeric(facts, node, "NCCL_IB_GID_INDEX").map(|n| n.filter(|n| *n >= 0));
     let is_forced = forced.as_ref().map_err(Gap::clone).map(Option::is_some);
-    facts.set(
-        id,
-        port::NCCL_GID_FORCED,
-        fact(&is_forced, "NCCL_IB_GID_INDEX"),
-    );
+    let nccl_gid_forced = fact(&is_forced, "NCCL_IB_GID_INDEX");
+    facts.set(id, port::NCCL_GID_FORCED, nccl_gid_forced);
     let rows = rows(facts, id);
     let found: Result<(u64, &str), Gap> = (|| {
         if let Some(n) = forced? {

@@ -132,10 +132,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set_at_least(id, hop::NEEDED, needed, least);
         ids.insert(key, id);
     }
-    let members = match open {
-        Some(gap) => Membership::Unknown(gap),
-        None => Membership::Known(Origin::derived("the paths of GPUs and RDMA functions")),
-    };
+    let members = Membership::known_unless(
+        open,
+        Origin::derived("the paths of GPUs and RDMA functions"),
+    );
     facts.set_members(Subject::Hop, node, members);
     for (endpoint, keys) in endpoints.iter().zip(paths) {
         let hops: Vec<Id> = keys

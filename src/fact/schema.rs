@@ -7,210 +7,123 @@ use super::value::Type;
 /// What the source of a derived fact begins with; the derivation's name follows.
 pub const DERIVED: &str = "derive ";
 
-/// The subjects: what facts are about, and what checks are judged for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Subject {
+/// Declares the subjects, each with the module of its schema.
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $subject:ident: $module:ident;)*) => {
+        /// The subjects: what facts are about, and what checks are judged for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Subject { $($(#[$doc])* $subject),* }
+
+        impl Subject {
+            /// All subjects, in the order of the schema.
+            pub const ALL: [Subject; [$(stringify!($subject)),*].len()] = [$(Subject::$subject),*];
+
+            /// What the subject is, its facts, and the probe that knows which there are.
+            pub fn schema(self) -> &'static SubjectSchema {
+                match self { $(Subject::$subject => &super::$module::SCHEMA),* }
+            }
+        }
+    };
+}
+
+subjects! {
     /// All nodes that are judged together.
-    Cluster,
+    Cluster: cluster;
     /// What several nodes are compared by.
-    Comparison,
+    Comparison: comparison;
     /// A machine.
-    Node,
+    Node: node;
     /// A PCI function that can do RDMA.
-    Function,
+    Function: function;
     /// An RDMA device.
-    Device,
+    Device: device;
     /// A port of an RDMA device.
-    Port,
+    Port: port;
     /// A GID that is in use.
-    Gid,
+    Gid: gid;
     /// A counter of a port.
-    Counter,
+    Counter: counter;
     /// A network device that belongs to an RDMA device.
-    Netdev,
+    Netdev: netdev;
     /// A kernel module that matters.
-    Module,
+    Module: module;
     /// A network interface, as getifaddrs(3) lists them: NCCL, MPI and Gloo choose among these.
-    Interface,
+    Interface: interface;
     /// A bond of network devices.
-    Bond,
+    Bond: bond;
     /// The RoCE traffic of a port, from its traffic class to the switch: a chain that is closed or broken.
-    Traffic,
+    Traffic: traffic;
     /// A GPU, as the PCI bus has it, or NVML.
-    Gpu,
+    Gpu: gpu;
     /// A GPU and an RDMA-capable PCI function of the same node.
-    GpuNic,
+    GpuNic: gpu_nic;
     /// Two GPUs of a node.
-    GpuPair,
+    GpuPair: gpu_pair;
     /// An NVLink of a GPU.
-    Nvlink,
+    Nvlink: nvlink;
     /// A PCIe link on the path of a GPU or of an RDMA function: a function and the port above it.
-    Hop,
+    Hop: hop;
     /// A PCIe bridge on the path of a GPU or of an RDMA function.
-    Bridge,
+    Bridge: bridge;
     /// A path of data in a node, or out of it: its bandwidth and its bottleneck.
-    Path,
+    Path: path;
     /// What must get through the node's packet filter: a protocol, ports, a direction, an interface.
-    Flow,
+    Flow: flow;
     /// What hinders packets between a network device and the kernel's IP stack: a queueing discipline, a route, a rule, a neighbour.
-    Obstacle,
+    Obstacle: obstacle;
     /// A service of the system that matters to RDMA, GPUs or latency.
-    Service,
+    Service: service;
     /// A process that hogs the CPU or memory, or that is stuck in the kernel.
-    Process,
+    Process: process;
     /// A process of a running job, named with --as: the limits and the environment that count.
-    Job,
+    Job: job;
     /// A class of lines in the kernel's log that matters, and that was seen.
-    KernelEvent,
+    KernelEvent: kernel_event;
     /// A part of the node that left questions unanswered.
-    Respondent,
+    Respondent: respondent;
     /// A NCCL_* variable in effect.
-    Variable,
+    Variable: variable;
     /// An entry of NCCL_IB_HCA or NCCL_SOCKET_IFNAME.
-    Selector,
+    Selector: selector;
     /// What NCCL will choose on this node, by its own rules.
-    Selection,
+    Selection: selection;
     /// A setting besides NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
-    Setting,
+    Setting: setting;
     /// A mounted file system that can use RDMA.
-    Mount,
+    Mount: mount;
     /// A measurement of a collective, or of a job, that arms are compared by.
-    Measurement,
+    Measurement: measurement;
     /// An arm of a measurement.
-    Arm,
+    Arm: arm;
     /// A change over all pairs of arms that differ by it alone.
-    Factor,
+    Factor: factor;
     /// A change between two arms.
-    Effect,
+    Effect: effect;
     /// What pairs of nodes accuse of something.
-    Suspect,
+    Suspect: suspect;
     /// A waiver of the site for the node.
-    Waiver,
+    Waiver: waiver;
     /// An item of the site's inventory for the node.
-    Inventory,
+    Inventory: inventory;
     /// A run of NCCL in a log.
-    Run,
+    Run: run;
     /// Results of a benchmark that are in a log.
-    Benchmark,
+    Benchmark: benchmark;
     /// A host of a run, as the log names it.
-    Host,
+    Host: host;
     /// A rank of a run.
-    Rank,
+    Rank: rank;
     /// Channels from one rank to another.
-    Channel,
+    Channel: channel;
     /// A port of an RDMA device that NCCL lists as usable.
-    Hca,
+    Hca: hca;
     /// A variable that the log shows in effect.
-    Env,
+    Env: env;
     /// An event in the log.
-    Event,
+    Event: event;
 }
 
 impl Subject {
-    /// All subjects, in the order of the schema.
-    pub const ALL: [Subject; 47] = [
-        Subject::Cluster,
-        Subject::Comparison,
-        Subject::Node,
-        Subject::Function,
-        Subject::Device,
-        Subject::Port,
-        Subject::Gid,
-        Subject::Counter,
-        Subject::Netdev,
-        Subject::Module,
-        Subject::Interface,
-        Subject::Bond,
-        Subject::Traffic,
-        Subject::Gpu,
-        Subject::GpuNic,
-        Subject::GpuPair,
-        Subject::Nvlink,
-        Subject::Hop,
-        Subject::Bridge,
-        Subject::Path,
-        Subject::Flow,
-        Subject::Obstacle,
-        Subject::Service,
-        Subject::Process,
-        Subject::Job,
-        Subject::KernelEvent,
-        Subject::Respondent,
-        Subject::Variable,
-        Subject::Selector,
-        Subject::Selection,
-        Subject::Setting,
-        Subject::Mount,
-        Subject::Measurement,
-        Subject::Arm,
-        Subject::Factor,
-        Subject::Effect,
-        Subject::Suspect,
-        Subject::Waiver,
-        Subject::Inventory,
-        Subject::Run,
-        Subject::Benchmark,
-        Subject::Host,
-        Subject::Rank,
-        Subject::Channel,
-        Subject::Hca,
-        Subject::Env,
-        Subject::Event,
-    ];
-
-    /// What the subject is, its facts, and the probe that knows which there are.
-    pub fn schema(self) -> &'static SubjectSchema {
-        match self {
-            Subject::Cluster => &super::cluster::SCHEMA,
-            Subject::Comparison => &super::comparison::SCHEMA,
-            Subject::Node => &super::node::SCHEMA,
-            Subject::Function => &super::function::SCHEMA,
-            Subject::Device => &super::device::SCHEMA,
-            Subject::Port => &super::port::SCHEMA,
-            Subject::Gid => &super::gid::SCHEMA,
-            Subject::Counter => &super::counter::SCHEMA,
-            Subject::Netdev => &super::netdev::SCHEMA,
-            Subject::Module => &super::module::SCHEMA,
-            Subject::Interface => &super::interface::SCHEMA,
-            Subject::Bond => &super::bond::SCHEMA,
-            Subject::Traffic => &super::traffic::SCHEMA,
-            Subject::Gpu => &super::gpu::SCHEMA,
-            Subject::GpuNic => &super::gpu_nic::SCHEMA,
-            Subject::GpuPair => &super::gpu_pair::SCHEMA,
-            Subject::Nvlink => &super::nvlink::SCHEMA,
-            Subject::Hop => &super::hop::SCHEMA,
-            Subject::Bridge => &super::bridge::SCHEMA,
-            Subject::Path => &super::path::SCHEMA,
-            Subject::Flow => &super::flow::SCHEMA,
-            Subject::Obstacle => &super::obstacle::SCHEMA,
-            Subject::Service => &super::service::SCHEMA,
-            Subject::Process => &super::process::SCHEMA,
-            Subject::Job => &super::job::SCHEMA,
-            Subject::KernelEvent => &super::kernel_event::SCHEMA,
-            Subject::Respondent => &super::respondent::SCHEMA,
-            Subject::Variable => &super::variable::SCHEMA,
-            Subject::Selector => &super::selector::SCHEMA,
-            Subject::Selection => &super::selection::SCHEMA,
-            Subject::Setting => &super::setting::SCHEMA,
-            Subject::Mount => &super::mount::SCHEMA,
-            Subject::Measurement => &super::measurement::SCHEMA,
-            Subject::Arm => &super::arm::SCHEMA,
-            Subject::Factor => &super::factor::SCHEMA,
-            Subject::Effect => &super::effect::SCHEMA,
-            Subject::Suspect => &super::suspect::SCHEMA,
-            Subject::Waiver => &super::waiver::SCHEMA,
-            Subject::Inventory => &super::inventory::SCHEMA,
-            Subject::Run => &super::run::SCHEMA,
-            Subject::Benchmark => &super::benchmark::SCHEMA,
-            Subject::Host => &super::host::SCHEMA,
-            Subject::Rank => &super::rank::SCHEMA,
-            Subject::Channel => &super::channel::SCHEMA,
-            Subject::Hca => &super::hca::SCHEMA,
-            Subject::Env => &super::env::SCHEMA,
-            Subject::Event => &super::event::SCHEMA,
-        }
-    }
-
     /// The name as checks write it.
     pub fn name(self) -> &'static str {
         self.schema().name

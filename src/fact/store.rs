@@ -22,6 +22,13 @@ pub enum Membership {
     Unknown(Gap),
 }
 
+impl Membership {
+    /// All of this origin, unless something is missing.
+    pub fn known_unless(open: Option<Gap>, origin: Origin) -> Self {
+        open.map_or(Membership::Known(origin), Membership::Unknown)
+    }
+}
+
 struct Instance {
     subject: Subject,
     parent: Option<Id>,

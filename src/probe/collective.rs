@@ -61,10 +61,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Ok(None) => {}
         Err(found) => gap = gap.or(Some(found)),
     }
-    let members = match gap {
-        Some(gap) => Membership::Unknown(gap),
-        None => Membership::Known(Origin::Asked(Plan::question())),
-    };
+    let members = Membership::known_unless(gap, Origin::Asked(Plan::question()));
     facts.set_members(Subject::Measurement, node, members);
 }
 

@@ -89,14 +89,11 @@ fn counters(
             let question = Question::read(inside(&dir, name));
             let origin = Origin::Asked(question.clone());
             facts.know(id, counter::NAME, name.clone(), &origin);
-            facts.set(
-                id,
-                counter::CLASS,
-                Fact::Known(
-                    meaning.class,
-                    Origin::derived(["the meaning of ", name].concat()),
-                ),
+            let class = Fact::Known(
+                meaning.class,
+                Origin::derived(["the meaning of ", name].concat()),
             );
+            facts.set(id, counter::CLASS, class);
             let (at, value) = read(ask, &question);
             let saturated = value
                 .clone()

@@ -85,11 +85,8 @@ fn begin(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Fact<Cuda> {
     });
     facts.set(node, node::CUDA_ERROR, error);
     let took = said.clone().and_then(|said| number(&said, "ms"));
-    facts.set(
-        node,
-        node::CUDA_INIT_TIME,
-        took.map(|ms| Seconds(ms as f64 / 1e3)),
-    );
+    let cuda_init_time = took.map(|ms| Seconds(ms as f64 / 1e3));
+    facts.set(node, node::CUDA_INIT_TIME, cuda_init_time);
     match said {
         Fact::Known(said, origin) => {
             let state = failed_call(&said).map_or(Cuda::Works, |failure| match failure.code {

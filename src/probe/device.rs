@@ -29,11 +29,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         identity(ask, facts, id, &dir, &place);
         firmware(ask, facts, id, &dir, &function);
         locate(ask, facts, id, &dir, place);
-        facts.set(
-            id,
-            device::VIRTUAL_FUNCTION,
-            virtual_function(ask, &dir, function),
-        );
+        let virtual_function = virtual_function(ask, &dir, function);
+        facts.set(id, device::VIRTUAL_FUNCTION, virtual_function);
         let (numbers, membership) = port_numbers(ask, &dir);
         facts.set_members(Subject::Port, id, membership);
         for number in numbers {
@@ -281,15 +278,9 @@ fn describe_port(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
         rate.clone().and_then(|text| parse::rate(&text)),
     );
     facts.set(id, port::WIDTH, rate.and_then(|text| parse::width(&text)));
-    facts.set(
-        id,
-        port::LID,
-        ask.parse(inside(dir, "lid"), super::whole_number),
-    );
-    facts.set(
-        id,
-        port::SM_LID,
-        ask.parse(inside(dir, "sm_lid"), super::whole_number),
-    );
+    let lid = ask.parse(inside(dir, "lid"), super::whole_number);
+    facts.set(id, port::LID, lid);
+    let sm_lid = ask.parse(inside(dir, "sm_lid"), super::whole_number);
+    facts.set(id, port::SM_LID, sm_lid);
     pkey::table(ask, facts, id, &inside(dir, "pkeys"));
 }

@@ -52,11 +52,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .or_absent(Arc::default());
     facts.set(node, node::PEERMEM_REGISTERED, registered(ask, &peers));
     facts.set(node, node::MEMORY_PEERS, peers);
-    facts.set(
-        node,
-        node::GDRDRV_DEVICE,
-        ask.answers(Question::stat("/dev/gdrdrv")),
-    );
+    let gdrdrv_device = ask.answers(Question::stat("/dev/gdrdrv"));
+    facts.set(node, node::GDRDRV_DEVICE, gdrdrv_device);
 }
 
 /// How many functions of NVIDIA's driver are GPUs without a display, and how many are known to be.

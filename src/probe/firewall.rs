@@ -32,11 +32,8 @@ const LEGACY: [(Family, &str, &str); 2] = [
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let range = ask.parse("/proc/sys/net/ipv4/ip_local_port_range", port_range);
-    facts.set(
-        node,
-        node::PORT_RANGE,
-        range.map(|(low, high)| format!("{low}-{high}").into()),
-    );
+    let port_range = range.map(|(low, high)| format!("{low}-{high}").into());
+    facts.set(node, node::PORT_RANGE, port_range);
     let ufw = (ask.text_if_any("/etc/ufw/ufw.conf")).map(|text| enabled(&text));
     facts.set(node, node::UFW_ENABLED, ufw.or_absent(false));
 

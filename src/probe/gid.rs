@@ -60,10 +60,7 @@ fn table(ask: &Ask<'_>, facts: &mut Facts, port: &device::PortEntry) -> Membersh
             }
         }
     }
-    match missing {
-        None => Membership::Known(origin),
-        Some(gap) => Membership::Unknown(gap),
-    }
+    Membership::known_unless(missing, origin)
 }
 
 fn filled(text: Arc<str>) -> Result<Arc<str>, String> {

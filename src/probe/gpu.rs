@@ -45,10 +45,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Err(gap) => open = open.or(Some(gap)),
         }
     }
-    let members = match open {
-        Some(gap) => Membership::Unknown(gap),
-        None => Membership::Known(origin),
-    };
+    let members = Membership::known_unless(open, origin);
     facts.set_members(Subject::Gpu, node, members);
 }
 

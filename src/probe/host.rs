@@ -36,11 +36,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::OS, os(ask));
     facts.set(node, node::UPTIME, ask.parse("/proc/uptime", parse::uptime));
     facts.set(node, node::VIRTUAL, hypervisor::is_guest(ask));
-    facts.set(
-        node,
-        node::MEMORY,
-        ask.parse("/proc/meminfo", parse::memory),
-    );
+    let memory = ask.parse("/proc/meminfo", parse::memory);
+    facts.set(node, node::MEMORY, memory);
     let nodes = ask.parse("/sys/devices/system/node/online", parse::count_of_ranges);
     facts.set(node, node::NUMA_NODES, nodes);
 
@@ -64,19 +61,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set(node, node::RDMA_LIMITS_READ, read);
     let limits = limits.map(|limits| limits.lines);
-    facts.set(
-        node,
-        node::RDMA_LIMITED,
-        limits.clone().map(|found| !found.is_empty()),
-    );
-    facts.set(
-        node,
-        node::RDMA_LIMITS,
-        limits.map(|found| match found.is_empty() {
-            true => "none".into(),
-            false => found.join("; ").into(),
-        }),
-    );
+    let rdma_limited = limits.clone().map(|found| !found.is_empty());
+    facts.set(node, node::RDMA_LIMITED, rdma_limited);
+    let rdma_limits = limits.map(|found| match found.is_empty() {
+        true => "none".into(),
+        false => found.join("; ").into(),
+    });
+    facts.set(node, node::RDMA_LIMITS, rdma_limits);
 }
 
 fn os(ask: &Ask<'_>) -> Fact<Arc<str>> {

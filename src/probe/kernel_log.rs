@@ -28,11 +28,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Question::call("kernel_log", []);
     let origin = Origin::Asked(question.clone());
     // The classes are always the same; what is open is whether one of their lines was seen.
-    facts.set_members(
-        Subject::KernelEvent,
-        node,
-        Membership::Known(origin.clone()),
-    );
+    let members = Membership::Known(origin.clone());
+    facts.set_members(Subject::KernelEvent, node, members);
     let log = match ask.value(question).and_then(|value| Log::read(&value)) {
         Fact::Known(log, _) => log,
         Fact::Unknown(gap) => {

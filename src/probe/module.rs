@@ -30,11 +30,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     // Asked once, so that an absent module costs no question of its own if the listing tells.
     let listed = ask.names("/sys/module");
-    facts.set_members(
-        Subject::Module,
-        node,
-        Membership::Known(Origin::derived("the modules that matter")),
-    );
+    let members = Membership::Known(Origin::derived("the modules that matter"));
+    facts.set_members(Subject::Module, node, members);
     let known = KernelModules {
         loaded,
         builtin,

@@ -482,12 +482,10 @@ fn plugins(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 /// An instance of each variable that a layer sets.
 fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Version>) {
     let open = layers.iter().find_map(|l| l.asked.as_result().err());
-    let membership = match open {
-        None => Membership::Known(Origin::derived(
-            "the environment and NCCL's configuration files",
-        )),
-        Some(gap) => Membership::Unknown(gap.clone()),
-    };
+    let membership = Membership::known_unless(
+        open.cloned(),
+        Origin::derived("the environment and NCCL's configuration files"),
+    );
     facts.set_members(Subject::Variable, node, membership);
     let names: BTreeSet<&String> = layers.iter().flat_map(|l| l.sets.keys()).collect();
     for name in names {

@@ -120,12 +120,9 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let (names, origin) = match names {
         Fact::Known(names, origin) => (names, origin),
         Fact::Unknown(gap) => {
-            facts.set_members(
-                Subject::Benchmark,
-                Facts::CLUSTER,
-                Membership::Unknown(gap.clone()),
-            );
-            facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Unknown(gap));
+            let members = Membership::Unknown(gap);
+            facts.set_members(Subject::Benchmark, Facts::CLUSTER, members.clone());
+            facts.set_members(Subject::Run, Facts::CLUSTER, members);
             return;
         }
     };
@@ -160,16 +157,10 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     }
     outputs(&files, &missing, &origin, facts);
     let log = Log::of(&files, missing.clone());
-    let ids = log.state(facts);
+    log.state(facts);
     benchmark::state(&files, &missing, &origin, facts);
-    match (&missing, ids.is_empty()) {
-        (Some(gap), _) => facts.set_members(
-            Subject::Run,
-            Facts::CLUSTER,
-            Membership::Unknown(gap.clone()),
-        ),
-        (None, _) => facts.set_members(Subject::Run, Facts::CLUSTER, Membership::Known(origin)),
-    }
+    let members = Membership::known_unless(missing, origin);
+    facts.set_members(Subject::Run, Facts::CLUSTER, members);
 }
 
 /// States the nodes of which outputs of tools stand in these files, and which tools these are.
@@ -189,10 +180,10 @@ fn outputs(files: &[File], missing: &Option<Gap>, origin: &Origin, facts: &mut F
             facts.set(Facts::CLUSTER, key, Fact::Known(tools, origin.clone()));
         }
     }
-    let members = match missing {
-        Some(gap) => Membership::Unknown(gap.clone()),
-        None => Membership::Known(Origin::derived("a log was given, and no node")),
-    };
+    let members = Membership::known_unless(
+        missing.clone(),
+        Origin::derived("a log was given, and no node"),
+    );
     facts.set_members(Subject::Node, Facts::CLUSTER, members);
     let mut evidence = Evidence::of("unnamed host");
     for (file, digest) in files {
@@ -660,9 +651,11 @@ impl<'l, 'd> RunView<'l, 'd> {
 
     /// All members of the run are known where all files were read.
     fn members(&self, facts: &mut Facts, crowded: bool) {
-        let members = |what: &str| match &self.log.missing {
-            Some(gap) => Membership::Unknown(gap.clone()),
-            None => Membership::Known(Origin::derived(format!("{what} that the log tells of"))),
+        let members = |what: &str| {
+            Membership::known_unless(
+                self.log.missing.clone(),
+                Origin::derived(format!("{what} that the log tells of")),
+            )
         };
         let hosts = match crowded {
             true => Membership::Unknown(Gap {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::device::{self, PortEntry};
 use super::{Ask, Probe};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, netdev, node, port,
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, known, netdev, node, port,
 };
 use crate::source::Question;
 
@@ -65,12 +65,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             open.get_or_insert(gap.clone());
         }
     }
-    let membership = match open {
-        None => Membership::Known(Origin::derived(
-            "the ports' network devices and the default routes",
-        )),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let membership = Membership::known_unless(
+        open,
+        Origin::derived("the ports' network devices and the default routes"),
+    );
     facts.set_members(Subject::Netdev, node, membership);
     for (name, of) in of_netdev {
         let id = facts.instance(Subject::Netdev, node, &name);
@@ -105,10 +103,7 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, id: Id, name: &str) {
 
 /// Whether a default route goes over the device: it names the device, or a bond, bridge or VLAN on top of it.
 fn carries(ask: &Ask<'_>, name: &str, routes: &Fact<Arc<[Arc<str>]>>) -> Fact<bool> {
-    let (carriers, origin) = match routes {
-        Fact::Known(carriers, origin) => (carriers, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let (carriers, origin) = known!(routes, with origin);
     let mut seen: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut level: Vec<Arc<str>> = vec![name.into()];
     for _ in 0..STACK {

@@ -7,7 +7,7 @@ use super::verbs::{port_state, ports};
 use super::{Ask, Probe};
 use crate::fact::node::{RDMA_NETNS, RdmaNetns};
 use crate::fact::port::NETLINK_STATE;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Why, known};
 use crate::source::netlink::{messages, text};
 use crate::source::{Question, Refusal};
 
@@ -69,10 +69,7 @@ fn states(
     indexes: &Fact<HashMap<Arc<str>, u32>>,
     device: &str,
 ) -> Fact<HashMap<u32, u8>> {
-    let (indexes, origin) = match indexes {
-        Fact::Known(indexes, origin) => (indexes, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let (indexes, origin) = known!(indexes, with origin);
     let Some(index) = indexes.get(device) else {
         return Fact::Unknown(Gap::misread(
             format!("{device} is not listed"),

@@ -239,11 +239,8 @@ fn versions(facts: &mut Facts, node: Id, said: &NvmlReply) {
         return;
     }
     let cuda = said.number("nvmlSystemGetCudaDriverVersion_v2");
-    facts.set(
-        node,
-        node::NVML_CUDA,
-        cuda.map(|n| format!("{}.{}", n / 1000, n % 1000 / 10).into()),
-    );
+    let nvml_cuda = cuda.map(|n| format!("{}.{}", n / 1000, n % 1000 / 10).into());
+    facts.set(node, node::NVML_CUDA, nvml_cuda);
     facts.set(node, node::NVML_GPUS, said.number("nvmlDeviceGetCount_v2"));
     let confidential = match said.error("nvmlSystemGetConfComputeState") {
         Some("NotSupported" | "MissingSymbol") => Fact::Known(false, said.origin()),
@@ -340,11 +337,8 @@ impl Machine {
             let unanswered: Arc<[Arc<str>]> = self.unanswered.as_slice().into();
             let count = unanswered.len() as u64;
             facts.set(node, node::NVML_UNANSWERED, Fact::Known(count, origin()));
-            facts.set(
-                node,
-                node::NVML_UNANSWERED_LIST,
-                Fact::Known(unanswered, origin()),
-            );
+            let nvml_unanswered_list = Fact::Known(unanswered, origin());
+            facts.set(node, node::NVML_UNANSWERED_LIST, nvml_unanswered_list);
         }
         let bus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
         for id in &bus {

@@ -58,10 +58,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     tables(ask, found.facts, node);
     again(ask, &mut found, &first);
-    let membership = match found.open.take() {
-        None => Membership::Known(Origin::derived("queueing disciplines, rules and routes")),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let membership = Membership::known_unless(
+        found.open.take(),
+        Origin::derived("queueing disciplines, rules and routes"),
+    );
     facts.set_members(Subject::Obstacle, node, membership);
 }
 
@@ -228,11 +228,8 @@ fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Q
 fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let neighbours = ask.parse(ARP_CACHE, neighbour::count);
     let limit = ask.parse(NEIGHBOUR_LIMIT, whole_number);
-    facts.set(
-        node,
-        node::NEIGHBOUR_SHARE,
-        share(neighbours.clone(), limit.clone()),
-    );
+    let neighbour_share = share(neighbours.clone(), limit.clone());
+    facts.set(node, node::NEIGHBOUR_SHARE, neighbour_share);
     facts.set(node, node::NEIGHBOURS, neighbours);
     facts.set(node, node::NEIGHBOUR_LIMIT, limit);
     let tracked = match ask.text_if_any(format!("{CONNTRACK}_count")) {
@@ -247,11 +244,8 @@ fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Known(0, origin) => Fact::Known(u64::MAX, origin.clone()),
         _ => ask.parse(format!("{CONNTRACK}_max"), whole_number),
     };
-    facts.set(
-        node,
-        node::CONNECTION_SHARE,
-        share(tracked.clone(), limit.clone()),
-    );
+    let connection_share = share(tracked.clone(), limit.clone());
+    facts.set(node, node::CONNECTION_SHARE, connection_share);
     facts.set(node, node::CONNECTIONS, tracked);
     facts.set(node, node::CONNECTION_LIMIT, limit);
 }

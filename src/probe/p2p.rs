@@ -287,11 +287,8 @@ fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>, gpus:
                 .ok_or_else(|| "it does not say whether it is direct".to_owned())
         })
     };
-    facts.set(
-        id,
-        gpu_pair::COPY_DIRECT,
-        two(direct(forth.clone()), direct(back.clone()), |a, b| a && b),
-    );
+    let copy_direct = two(direct(forth.clone()), direct(back.clone()), |a, b| a && b);
+    facts.set(id, gpu_pair::COPY_DIRECT, copy_direct);
     let slower = |a: &Numbers, b: &Numbers| a.bandwidth.min(b.bandwidth);
     let bandwidth = two(forth.clone(), back.clone(), slower);
     facts.set(id, gpu_pair::COPY_BANDWIDTH, bandwidth);
@@ -305,10 +302,7 @@ fn pair_copies(facts: &mut Facts, id: Id, ways: &Option<CopyOutcomes<'_>>, gpus:
         numbers.and_then(|numbers| numbers.latency.ok_or_else(|| "no small copies".to_owned()))
     };
     let longer = |a: Seconds, b: Seconds| if a.0 >= b.0 { a } else { b };
-    facts.set(
-        id,
-        gpu_pair::COPY_LATENCY,
-        two(latency(forth), latency(back), longer),
-    );
+    let copy_latency = two(latency(forth), latency(back), longer);
+    facts.set(id, gpu_pair::COPY_LATENCY, copy_latency);
     facts.set(id, gpu_pair::COPY_SPREAD, ways.spread());
 }

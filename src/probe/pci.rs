@@ -178,11 +178,8 @@ fn candidate(
     facts.set(id, function::RDMA, rdma);
     facts.set(id, function::ON_BUS, config);
     let driver = driver.or_absent("none".into());
-    facts.set(
-        id,
-        function::PASSED_THROUGH,
-        driver.clone().map(|d| PASSING_DRIVERS.contains(&&*d)),
-    );
+    let passed_through = driver.clone().map(|d| PASSING_DRIVERS.contains(&&*d));
+    facts.set(id, function::PASSED_THROUGH, passed_through);
     let expected = match (class, &driver, &virtual_function) {
         (PciClass::InfiniBand, ..) => Fact::Known(true, class_origin),
         // An Ethernet function's driver leaves RDMA out by choice of its virtual machine's host.

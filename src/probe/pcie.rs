@@ -36,11 +36,8 @@ struct Endpoint {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cmdline = ask.text("/proc/cmdline");
     let mut groups = iommu::Groups::ask(ask, &cmdline);
-    facts.set(
-        node,
-        node::IOMMU_PARAMETERS,
-        cmdline.map(|text| iommu::parameters(&text)),
-    );
+    let iommu_parameters = cmdline.map(|text| iommu::parameters(&text));
+    facts.set(node, node::IOMMU_PARAMETERS, iommu_parameters);
     let vendor = ask.parse("/sys/devices/system/cpu/modalias", iommu::cpu_vendor);
     facts.set(node, node::CPU_VENDOR, vendor);
 
@@ -63,14 +60,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let space = space(ask, facts, id, &dir, &bridge::LINK);
         bridge_of(facts, id, &space);
     }
-    facts.set_members(
-        Subject::Bridge,
-        node,
-        match open {
-            Some(gap) => Membership::Unknown(gap),
-            None => Membership::Known(origin),
-        },
-    );
+    let members = Membership::known_unless(open, origin);
+    facts.set_members(Subject::Bridge, node, members);
     let mut translations = Vec::new();
     for Endpoint { subject, name } in &endpoints {
         let id = facts.instance(*subject, node, name);

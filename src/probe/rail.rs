@@ -110,11 +110,7 @@ fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<s
         facts.set(id, netdev::NETWORKS, Fact::Known(nets, origin.clone()));
         let addresses = own.iter().filter_map(|(_, source)| source.as_ref());
         let addresses = list(addresses.map(ToString::to_string).collect());
-        facts.set(
-            id,
-            netdev::ADDRESSES,
-            Fact::Known(addresses, origin.clone()),
-        );
+        facts.know(id, netdev::ADDRESSES, addresses, origin);
         let way = match &rules {
             Fact::Known(rules, _) => answers(rules, routes, &own, index).map_err(|what| Gap {
                 why: Why::NotUnderstood(what.into()),
@@ -272,12 +268,10 @@ fn bonds(
         facts.set(id, bond::ROCE, roce);
         bonding::describe(ask, facts, id, name, members);
     }
-    let membership = match open {
-        None => Membership::Known(Origin::derived(
-            "the bonds, the network devices of RoCE ports and the default routes",
-        )),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let membership = Membership::known_unless(
+        open,
+        Origin::derived("the bonds, the network devices of RoCE ports and the default routes"),
+    );
     facts.set_members(Subject::Bond, node, membership);
 }
 

@@ -97,11 +97,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Systemd::Says(units, _) if !missed(units) => None,
         _ => Some(processes(ask)),
     };
-    facts.set_members(
-        Subject::Service,
-        node,
-        Membership::Known(Origin::derived("the services that matter")),
-    );
+    let members = Membership::Known(Origin::derived("the services that matter"));
+    facts.set_members(Subject::Service, node, members);
     for service in SERVICES {
         let id = facts.instance(Subject::Service, node, service.name);
         let name = Fact::derived(service.name.into(), "the services that matter");

@@ -159,10 +159,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let list = hostfile::at(ask, &path);
         hostfile::state(facts, node, &path, list, &mut open);
     }
-    let members = match open {
-        None => Membership::Known(Origin::derived("the environment and the settings' files")),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let members = Membership::known_unless(
+        open,
+        Origin::derived("the environment and the settings' files"),
+    );
     facts.set_members(Subject::Setting, node, members);
 }
 

@@ -39,12 +39,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     fabric::nvme(ask, facts, node, &mut open);
     fabric::iscsi(ask, facts, node, &mut open);
-    let members = match open {
-        None => Membership::Known(Origin::derived(
-            "the mounts, the NVMe controllers and the iSCSI sessions",
-        )),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let members = Membership::known_unless(
+        open,
+        Origin::derived("the mounts, the NVMe controllers and the iSCSI sessions"),
+    );
     facts.set_members(Subject::Mount, node, members);
 }
 

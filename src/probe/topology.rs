@@ -37,11 +37,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let memory = status.and_then(|text| parse::status_line(&text, "Mems_allowed_list"));
     let nodes = numa_nodes(ask);
     let numa_cpus = numa_cpus(ask, &nodes);
-    facts.set(
-        node,
-        node::CPU_NODES_FORBIDDEN,
-        forbidden_cpus(&cpus, &numa_cpus),
-    );
+    let cpu_nodes_forbidden = forbidden_cpus(&cpus, &numa_cpus);
+    facts.set(node, node::CPU_NODES_FORBIDDEN, cpu_nodes_forbidden);
     let lists = numa_cpus.map(|all| {
         let list = all
             .iter()
@@ -51,11 +48,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NUMA_CPUS, lists);
     facts.set(node, node::CPUS_ALLOWED, cpus);
     let with_memory = ask.parse(format!("{NODES}/has_memory"), Set::read);
-    facts.set(
-        node,
-        node::MEMORY_NODES_FORBIDDEN,
-        forbidden_memory(&memory, &nodes, &with_memory),
-    );
+    let memory_nodes_forbidden = forbidden_memory(&memory, &nodes, &with_memory);
+    facts.set(node, node::MEMORY_NODES_FORBIDDEN, memory_nodes_forbidden);
 
     let mut wanted = vec![VISIBLE];
     wanted.extend(TASKS);

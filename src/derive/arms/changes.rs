@@ -48,11 +48,10 @@ impl Arms {
         };
         let honoured = self.unless(missing(|seen| seen.log_gap.as_ref()), self.honoured(pairs));
         facts.set(id, factor::HONOURED, honoured);
-        let members = match missing(|seen| seen.gap.as_ref()) {
-            // A pair that is not known is not one that there is not.
-            Some(gap) => Membership::Unknown(gap.clone()),
-            None => Membership::Known(self.origin.clone()),
-        };
+        let members = Membership::known_unless(
+            missing(|seen| seen.gap.as_ref()).cloned(),
+            self.origin.clone(),
+        );
         facts.set_members(Subject::Effect, id, members);
         if let Some(gap) = missing(|seen| seen.gap.as_ref()).or(noise.gap.as_ref()) {
             // Of pairs that are not all known nobody says how many are alike.

@@ -25,11 +25,8 @@ impl Arms {
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };
-        facts.set(
-            id,
-            arm::FAILURE,
-            self.seen_or(gap, failed, failure.into(), "none".into()),
-        );
+        let failure = self.seen_or(gap, failed, failure.into(), "none".into());
+        facts.set(id, arm::FAILURE, failure);
         let wrong = seen.wrong > 0;
         facts.set(id, arm::WRONG, self.seen_or(gap, wrong, seen.wrong, 0));
         let place = seen.wrong_where.as_deref().unwrap_or("none").into();

@@ -90,15 +90,8 @@ impl SampleReader<'_> {
         self.has(ComparedProperty::GpuCount, Ok(count.to_string().into()));
         // As many GPUs of another kind: one that computes with others, and no workstation among servers.
         let model = match group::gpu_id(facts, self.node) {
-            Ok(Some(id)) => {
-                let named = facts
-                    .below(self.node, Subject::Gpu)
-                    .find(|g| facts.known(*g, gpu::ID).as_ref() == Some(&id))
-                    .and_then(|g| facts.known(g, gpu::MODEL));
-                // A driver that does not answer on one node makes no other GPU of it.
-                let _ = named;
-                Ok(id)
-            }
+            // A driver that does not answer on one node makes no other GPU of it.
+            Ok(Some(id)) => Ok(id),
             Ok(None) => return,
             Err(gap) => Err(gap.to_string().into()),
         };
@@ -268,9 +261,7 @@ impl SampleReader<'_> {
             .map(|(id, layer)| (facts.name(*id).to_owned(), Ok(layer.word().into())));
         let layers = together(layers.collect());
         self.has(ComparedProperty::LinkLayer, layers);
-        self.of_ports("RDMA", &all, ComparedProperty::Rate, |p| {
-            said(facts.get(p, port::RATE))
-        });
+        self.fact_of_ports("RDMA", &all, ComparedProperty::Rate, port::RATE);
         let of = |wanted: LinkLayer| -> Vec<Id> {
             let of_layer = used.iter().filter(|(_, layer)| *layer == wanted);
             of_layer.map(|(id, _)| *id).collect()
@@ -278,12 +269,13 @@ impl SampleReader<'_> {
         let infiniband = of(LinkLayer::InfiniBand);
         if !infiniband.is_empty() {
             let ports = "InfiniBand";
-            self.of_ports(ports, &infiniband, ComparedProperty::RdmaMtu, |p| {
-                said(facts.get(p, port::MTU))
-            });
-            self.of_ports(ports, &infiniband, ComparedProperty::Pkeys, |p| {
-                said(facts.get(p, port::PKEYS_IN_FRONT))
-            });
+            self.fact_of_ports(ports, &infiniband, ComparedProperty::RdmaMtu, port::MTU);
+            self.fact_of_ports(
+                ports,
+                &infiniband,
+                ComparedProperty::Pkeys,
+                port::PKEYS_IN_FRONT,
+            );
             self.subnets(&infiniband);
         }
         let is_roce = |id: &Id| {
@@ -302,12 +294,8 @@ impl SampleReader<'_> {
     fn roce(&mut self, ports: &[Id]) {
         let facts = self.facts;
         let name = "RoCE";
-        self.of_ports(name, ports, ComparedProperty::RdmaMtu, |p| {
-            said(facts.get(p, port::MTU))
-        });
-        self.of_ports(name, ports, ComparedProperty::NetdevMtu, |p| {
-            said(facts.get(p, port::NETDEV_MTU))
-        });
+        self.fact_of_ports(name, ports, ComparedProperty::RdmaMtu, port::MTU);
+        self.fact_of_ports(name, ports, ComparedProperty::NetdevMtu, port::NETDEV_MTU);
         self.of_ports(name, ports, ComparedProperty::RoceVersion, |p| {
             match (
                 facts.get(p, port::GID_ROUTABLE_V2),
@@ -323,9 +311,7 @@ impl SampleReader<'_> {
         let has_gid = |id: &&Id| facts.known(**id, port::GID_ROUTABLE_V2) != Some(false);
         let with_gid: Vec<Id> = ports.iter().filter(has_gid).copied().collect();
         if !with_gid.is_empty() {
-            self.of_ports(name, &with_gid, ComparedProperty::GidIndex, |p| {
-                said(facts.get(p, port::GID_INDEX))
-            });
+            self.fact_of_ports(name, &with_gid, ComparedProperty::GidIndex, port::GID_INDEX);
         }
         let hard: Vec<Id> = ports
             .iter()
@@ -340,24 +326,17 @@ impl SampleReader<'_> {
         if hard.is_empty() {
             return;
         }
-        let of_traffic = |p: Id, look: &dyn Fn(Id) -> TextOrReason| match facts
-            .below(p, Subject::Traffic)
-            .next()
-        {
-            Some(id) => look(id),
-            None => Err(Gap::missing("traffic").to_string().into()),
-        };
         self.of_ports(name, &hard, ComparedProperty::Trust, |p| {
-            of_traffic(p, &|t| said(facts.get(t, traffic::TRUST)))
+            said(of_traffic(facts, p, traffic::TRUST))
         });
         self.of_ports(name, &hard, ComparedProperty::TrafficClass, |p| {
-            of_traffic(p, &|t| said(facts.get(t, traffic::CLASS)))
+            said(of_traffic(facts, p, traffic::CLASS))
         });
         self.of_ports(name, &hard, ComparedProperty::Priority, |p| {
-            of_traffic(p, &|t| said(facts.get(t, traffic::PRIORITY)))
+            said(of_traffic(facts, p, traffic::PRIORITY))
         });
         self.of_ports(name, &hard, ComparedProperty::Pfc, |p| {
-            of_traffic(p, &|t| said(facts.get(t, traffic::PFC_PRIORITIES)))
+            said(of_traffic(facts, p, traffic::PFC_PRIORITIES))
         });
         // Where ECN has no switches the driver has them in its firmware, on every node alike.
         let switched = |p: &Id| {
@@ -367,17 +346,23 @@ impl SampleReader<'_> {
         let with_switches: Vec<Id> = hard.into_iter().filter(switched).collect();
         if !with_switches.is_empty() {
             self.of_ports(name, &with_switches, ComparedProperty::Ecn, |p| {
-                of_traffic(p, &|t| {
-                    said(facts.get(t, traffic::ECN)).map(|on| {
-                        if &*on == "yes" {
-                            "on".into()
-                        } else {
-                            "off".into()
-                        }
-                    })
-                })
+                said(of_traffic(facts, p, traffic::ECN).map(|on| match on {
+                    true => Arc::<str>::from("on"),
+                    false => "off".into(),
+                }))
             });
         }
+    }
+
+    fn fact_of_ports<T: Typed>(
+        &mut self,
+        what: &str,
+        ports: &[Id],
+        of: ComparedProperty,
+        key: Key<T>,
+    ) {
+        let facts = self.facts;
+        self.of_ports(what, ports, of, |p| said(facts.get(p, key)));
     }
 
     fn of_ports(
@@ -494,6 +479,14 @@ impl SampleReader<'_> {
             Some((name, value))
         });
         self.sample.variables = Ok(all.collect());
+    }
+}
+
+/// A fact of a port's traffic.
+fn of_traffic<T: Typed>(facts: &Facts, port: Id, key: Key<T>) -> Fact<T> {
+    match facts.below(port, Subject::Traffic).next() {
+        Some(id) => facts.get(id, key),
+        None => Fact::Unknown(Gap::missing("traffic")),
     }
 }
 

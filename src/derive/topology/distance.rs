@@ -82,10 +82,7 @@ pub(super) fn on_one_broadcom_switch(
     if one.len() > 1 || other.len() > 1 {
         return Fact::derived(false, "several levels of switches");
     }
-    let (kind, origin) = match id(port) {
-        Fact::Known(kind, origin) => (kind, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let (kind, origin) = known!(id(port), with origin);
     if !TWO_LEVELS.contains(&&*kind) {
         return Fact::Known(false, origin);
     }

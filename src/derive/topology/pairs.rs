@@ -19,10 +19,7 @@ pub(super) fn place_of_gpu(facts: &Facts, gpu: Id) -> PciLocation {
 }
 
 fn membership(gap: Option<Gap>, from: &'static str) -> Membership {
-    match gap {
-        Some(gap) => Membership::Unknown(gap),
-        None => Membership::Known(Origin::derived(from)),
-    }
+    Membership::known_unless(gap, Origin::derived(from))
 }
 
 /// Makes the pairs of GPUs and functions; gives for each GPU the distance to each function.
@@ -41,11 +38,8 @@ pub(super) fn gpu_nics(
             .iter()
             .map(|nic| distance::distance(&place, &nic.place, &numa_nodes))
             .collect();
-        facts.set_members(
-            Subject::GpuNic,
-            gpu,
-            membership(all.clone(), "each RDMA function"),
-        );
+        let members = membership(all.clone(), "each RDMA function");
+        facts.set_members(Subject::GpuNic, gpu, members);
         // A virtual GPU is where its physical one is.
         let is_virtual = facts.known(gpu, gpu::VIRTUAL_FUNCTION) == Some(true);
         for (nic, distance) in nics.iter().zip(&row).filter(|_| !is_virtual) {

@@ -87,10 +87,7 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
             format!("{used} in the first {read} of {total} entries; the rest was not read"),
         ));
     }
-    let whole = match missing {
-        None => Membership::Known(Origin::Asked(list)),
-        Some(gap) => Membership::Unknown(gap),
-    };
+    let whole = Membership::known_unless(missing, Origin::Asked(list));
     let found = |origin: Option<Origin>| match (origin, &whole) {
         (Some(origin), _) => Fact::Known(true, origin),
         (None, Membership::Known(origin)) => Fact::Known(false, origin.clone()),

@@ -15,10 +15,7 @@ use crate::tool_output::Block;
 
 /// States the results of benchmarks in these files.
 pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, facts: &mut Facts) {
-    let members = match missing {
-        Some(gap) => Membership::Unknown(gap.clone()),
-        None => Membership::Known(origin.clone()),
-    };
+    let members = Membership::known_unless(missing.clone(), origin.clone());
     facts.set_members(Subject::Benchmark, Facts::CLUSTER, members);
     for (file, digest) in files {
         for block in digest.outputs.iter().filter(|block| block.tool() == "log") {
@@ -246,11 +243,8 @@ fn all_reduce_bench<'p>(
     rows: &mut Rows,
 ) {
     let first = lines.clone().next().map_or("", |line| line.text);
-    facts.set(
-        id,
-        fact::TEST,
-        Fact::derived("all_reduce", "all_reduce_bench measures no other").map(Arc::from),
-    );
+    let test = Fact::derived("all_reduce", "all_reduce_bench measures no other").map(Arc::from);
+    facts.set(id, fact::TEST, test);
     let column = |name: &str| first.split('|').position(|cell| cell.trim() == name);
     let (payload, busbw) = (column("payload"), column("busbw"));
     for line in lines {

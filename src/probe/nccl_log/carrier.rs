@@ -109,22 +109,12 @@ pub(super) fn state(
             (0, 0, 0) => Carrier::Plugin,
             _ => Carrier::Mixed,
         };
-        facts.set(
-            view.id,
-            run::CARRIER,
-            view.whole(Fact::Known(carrier, origin.clone())),
-        );
-        facts.set(
-            view.id,
-            run::PROOF,
-            Fact::Known(TransportProof::Channels, origin.clone()),
-        );
+        let carrier = view.whole(Fact::Known(carrier, origin.clone()));
+        facts.set(view.id, run::CARRIER, carrier);
+        facts.know(view.id, run::PROOF, TransportProof::Channels, &origin);
         let networks = names().filter(|name| !torn(name)).map(Arc::from).collect();
-        facts.set(
-            view.id,
-            run::NETWORKS,
-            view.whole(Fact::Known(networks, origin)),
-        );
+        let networks = view.whole(Fact::Known(networks, origin));
+        facts.set(view.id, run::NETWORKS, networks);
         return;
     }
     let nvlink = sums.first_nvlink.clone();

@@ -186,27 +186,21 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             (None, _) => Fact::derived(outcome, "the lines that follow the log's failures"),
         },
     );
-    facts.set(
-        view.id,
-        run::LEFT_OUT,
-        view.total(
-            view.uncounted().map(|(_, of)| of.count).sum(),
-            "the lines of the log",
-        ),
+    let left_out = view.total(
+        view.uncounted().map(|(_, of)| of.count).sum(),
+        "the lines of the log",
     );
+    facts.set(view.id, run::LEFT_OUT, left_out);
     let how = "the events of the log";
     let origin = first
         .and_then(|at| events.get(at))
         .map(|e| e.line.origin().clone());
-    facts.set(
-        view.id,
-        run::FAILED,
-        match (failed, origin) {
-            (true, Some(origin)) => Fact::Known(true, origin),
-            (true, None) => Fact::derived(true, how),
-            (false, _) => view.total(false, how).unless(hidden.clone()),
-        },
-    );
+    let failed = match (failed, origin) {
+        (true, Some(origin)) => Fact::Known(true, origin),
+        (true, None) => Fact::derived(true, how),
+        (false, _) => view.total(false, how).unless(hidden.clone()),
+    };
+    facts.set(view.id, run::FAILED, failed);
     let start = log_start(&events);
     let mut numbers: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (at, event) in events.iter().enumerate() {
@@ -320,11 +314,8 @@ fn order(
     } else if let Some(gap) = hidden {
         facts.set(id, fact::FIRST, Fact::Unknown(gap.clone()));
     } else if ordered {
-        facts.set(
-            id,
-            fact::FIRST,
-            view.whole(Fact::Known(first == Some(at), origin)),
-        );
+        let first = view.whole(Fact::Known(first == Some(at), origin));
+        facts.set(id, fact::FIRST, first);
     } else {
         facts.set(id, fact::FIRST, Fact::Unknown(not_logged("log with NCCL_DEBUG_TIMESTAMP_LEVELS=all, or give one file with the lines of all ranks")));
     }

@@ -14,11 +14,7 @@ pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts, stated: Optio
     if let Some((nodes, place)) = stated {
         let origin = view.log.lines[place].origin();
         facts.set(view.id, fact::NODES, Fact::Known(nodes, origin.clone()));
-        facts.set(
-            view.id,
-            fact::NODES_STATED,
-            Fact::Known(true, origin.clone()),
-        );
+        facts.know(view.id, fact::NODES_STATED, true, origin);
         view.nodes = Some((nodes, true));
         return;
     }

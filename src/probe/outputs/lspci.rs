@@ -42,19 +42,13 @@ fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, Link
                 false => PciClass::Ethernet,
             };
             facts.set(id, function::CLASS, line.known(class));
-            facts.set(
-                id,
-                function::VIRTUAL_FUNCTION,
-                line.known(vendor.contains("virtual function")),
-            );
+            let virtual_function = line.known(vendor.contains("virtual function"));
+            facts.set(id, function::VIRTUAL_FUNCTION, virtual_function);
             if class == PciClass::InfiniBand {
                 facts.set(id, function::RDMA_EXPECTED, line.known(true));
             }
-            facts.set(
-                id,
-                function::ON_BUS,
-                line.known(!vendor.contains("(rev ff)")),
-            );
+            let on_bus = line.known(!vendor.contains("(rev ff)"));
+            facts.set(id, function::ON_BUS, on_bus);
             Some((id, function::LINK))
         }
         "3D controller"
@@ -120,11 +114,8 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
                     .split_whitespace()
                     .any(|w| w.strip_suffix('+') == Some(name))
             };
-            facts.set(
-                id,
-                bridge::ACS_REDIRECT,
-                line.known(on("ReqRedir") || on("CmpltRedir")),
-            );
+            let acs_redirect = line.known(on("ReqRedir") || on("CmpltRedir"));
+            facts.set(id, bridge::ACS_REDIRECT, acs_redirect);
             let words: Vec<&str> = value
                 .split_whitespace()
                 .filter_map(|w| w.strip_suffix('+'))

@@ -103,11 +103,8 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
             // Whether it is writable, df does not say.
             continue;
         }
-        facts.set(
-            node,
-            of_node::SHM,
-            line.known(of_node::SharedMemory::NotTmpfs),
-        );
+        let shm = line.known(of_node::SharedMemory::NotTmpfs);
+        facts.set(node, of_node::SHM, shm);
     }
 }
 

@@ -80,11 +80,8 @@ fn begin(facts: &mut Facts, node: Id, address: &str, output: &Output) -> Id {
 
 fn machine(facts: &mut Facts, node: Id, section: &Section<'_>) {
     if let Some((version, line)) = section.find(&["driver_version"], text) {
-        facts.set(
-            node,
-            of_node::NVML_VERSION,
-            line.known(Arc::clone(&version)),
-        );
+        let nvml_version = line.known(Arc::clone(&version));
+        facts.set(node, of_node::NVML_VERSION, nvml_version);
         facts.set(node, of_node::NVIDIA_DRIVER, line.known(version));
     }
     if let Some((version, line)) = section.find(&["cuda_version"], text) {

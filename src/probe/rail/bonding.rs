@@ -173,11 +173,8 @@ fn aggregation(
         ),
     };
     facts.set(id, bond::AGGREGATORS, aggregators);
-    facts.set(
-        id,
-        bond::NOT_TAKEN_COUNT,
-        list.clone().map(|l| l.len() as u64),
-    );
+    let not_taken_count = list.clone().map(|l| l.len() as u64);
+    facts.set(id, bond::NOT_TAKEN_COUNT, not_taken_count);
     facts.set(id, bond::MEMBERS_NOT_TAKEN, list);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parse;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Percent, Presence, Why, node};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Percent, Presence, Why, known, node};
 use crate::probe::Ask;
 
 /// The kernel's period of a quota, in microseconds, where nobody set another.
@@ -80,10 +80,7 @@ pub(in crate::probe) fn quotas(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fa
 
 /// How many CPUs' time a process may use by all of these quotas; none without one.
 pub(super) fn least(quotas: &Fact<Vec<Quota>>) -> Fact<Option<f64>> {
-    let (quotas, origin) = match quotas {
-        Fact::Known(quotas, origin) => (quotas, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let (quotas, origin) = known!(quotas, with origin);
     let mut least: Option<f64> = None;
     for (_, quota) in quotas {
         match quota {
@@ -199,10 +196,7 @@ pub(in crate::probe) fn throttled(
     quotas: &Fact<Vec<Quota>>,
     online: Option<usize>,
 ) -> Throttled {
-    let (quotas, origin) = match quotas {
-        Fact::Known(quotas, origin) => (quotas, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let (quotas, origin) = known!(quotas, with origin);
     let mut highest = ((0.0, 0), origin.clone());
     let mut missing = None;
     for (dir, quota) in quotas {

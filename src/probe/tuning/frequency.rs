@@ -30,18 +30,10 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let Some(first) = policies.first() else {
         // A virtual machine, or firmware that keeps the frequency to itself.
         let none = || Fact::Known(Arc::default(), origin.clone());
-        facts.set(
-            node,
-            node::FREQUENCY_DRIVER,
-            Fact::Known("none".into(), origin.clone()),
-        );
+        facts.know(node, node::FREQUENCY_DRIVER, "none".into(), &origin);
         facts.set(node, node::GOVERNORS, none());
         facts.set(node, node::ENERGY_PREFERENCES, none());
-        facts.set(
-            node,
-            node::FREQUENCY_CEILING,
-            Fact::Known(Percent(100.0), origin.clone()),
-        );
+        facts.know(node, node::FREQUENCY_CEILING, Percent(100.0), &origin);
         facts.set(node, node::TURBO, Fact::Known(Turbo::NotSteered, origin));
         return;
     };
