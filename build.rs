@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 10] = [
     "src/derive/cuda_errors.toml",
     "src/fact/counter_table.toml",
+    "src/live/verbs/library/completion.toml",
     "src/nccl_log/events.toml",
     "src/nccl_log/messages.toml",
     "src/nccl_log/shapes.toml",
     "src/probe/ethtool/speeds.toml",
+    "src/probe/nccl_log/failures.toml",
     "src/source/kernel_log_markers.toml",
     "src/tool_output/marks.toml",
 ];

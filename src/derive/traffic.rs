@@ -145,31 +145,21 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     state(facts, id, traffic::CLASS_OVERRIDDEN, overridden);
     let class = chosen.clone().map(|(class, _)| class);
     state(facts, id, traffic::CLASS, class.clone());
-    state(
-        facts,
-        id,
-        traffic::CLASS_SOURCE,
-        chosen.clone().map(|(_, s)| s),
-    );
+    let source = chosen.clone().map(|(_, source)| source);
+    state(facts, id, traffic::CLASS_SOURCE, source);
     let dscp = class.map(|class| class >> 2);
     state(facts, id, traffic::DSCP, dscp.clone());
 
     let on_netdev = Port {
-        dcb: netdev.clone().and_then(|n| facts.value(n, netdev::DCB)),
-        trust: netdev.clone().and_then(|n| facts.value(n, netdev::TRUST)),
-        map: netdev
-            .clone()
-            .and_then(|n| facts.value(n, netdev::DSCP_PRIORITIES)),
-        pfc: netdev.clone().and_then(|n| facts.value(n, netdev::PFC)),
+        dcb: of(facts, &netdev, netdev::DCB),
+        trust: of(facts, &netdev, netdev::TRUST),
+        map: of(facts, &netdev, netdev::DSCP_PRIORITIES),
+        pfc: of(facts, &netdev, netdev::PFC),
         untagged: untagged(facts, port, settings),
     };
     let pause = match (
-        netdev
-            .clone()
-            .and_then(|n| facts.value(n, netdev::PAUSE_RX)),
-        netdev
-            .clone()
-            .and_then(|n| facts.value(n, netdev::PAUSE_TX)),
+        of(facts, &netdev, netdev::PAUSE_RX),
+        of(facts, &netdev, netdev::PAUSE_TX),
     ) {
         (Ok(false), _) | (_, Ok(false)) => Ok(false),
         (Ok(true), Ok(true)) => Ok(true),
@@ -196,9 +186,7 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     };
     state(facts, id, traffic::LOSSLESS, lossless.clone());
 
-    let switched = netdev
-        .clone()
-        .and_then(|n| facts.value(n, netdev::ECN_SWITCHED));
+    let switched = of(facts, &netdev, netdev::ECN_SWITCHED);
     state(facts, id, traffic::ECN_SWITCHED, switched.clone());
     let point = |key: Key<Arc<[Arc<str>]>>| -> Result<bool, Gap> {
         Ok(has(&facts.value(netdev.clone()?, key)?, priority.clone()?))
@@ -212,17 +200,11 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         Err(gap) => Err(gap.clone()),
     };
     state(facts, id, traffic::ECN, ecn.clone().map(|(on, _)| on));
-    state(
-        facts,
-        id,
-        traffic::ECN_HALF,
-        ecn.clone().map(|(_, half)| half),
-    );
+    let half = ecn.clone().map(|(_, half)| half);
+    state(facts, id, traffic::ECN_HALF, half);
 
     let cnp = match &switched {
-        Ok(true) => netdev
-            .clone()
-            .and_then(|n| facts.value(n, netdev::CNP_DSCP)),
+        Ok(true) => of(facts, &netdev, netdev::CNP_DSCP),
         Ok(false) => Err(Gap::missing("a switch for ECN in the driver")),
         Err(gap) => Err(gap.clone()),
     };
@@ -252,6 +234,11 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         state(facts, id, traffic::CMA_PFC, pfc);
     }
     state(facts, id, traffic::CMA_SET, set);
+}
+
+/// A fact of a port's netdev.
+fn of<T: Typed>(facts: &Facts, netdev: &Result<Id, Gap>, key: Key<T>) -> Result<T, Gap> {
+    facts.value(netdev.clone()?, key)
 }
 
 /// The priority of the port's packets where it trusts their tags: 0 without a VLAN, whose tag has the service level otherwise.

@@ -1,58 +1,16 @@
-//! The status of a completion (ibv_wc_status) by the words of libibverbs, or by the number of the adapter.
+//! The status of a completion (ibv_wc_status) by the words of libibverbs, or by the number of the adapter: the rows are in
+//! `failures.toml`.
 
 use crate::nccl_log::text::{after, hexadecimal, number_after};
 
 /// What libibverbs prints (ibv_wc_status_str).
-const WORDS: [(&str, u64); 15] = [
-    ("RNR retry counter exceeded", 13),
-    ("transport retry counter exceeded", 12),
-    ("local length error", 1),
-    ("local QP operation error", 2),
-    ("local protection error", 4),
-    ("Work Request Flushed Error", 5),
-    ("memory management operation error", 6),
-    ("bad response error", 7),
-    ("local access error", 8),
-    ("remote invalid request error", 9),
-    ("remote access error", 10),
-    ("remote operation error", 11),
-    ("response timeout error", 20),
-    ("general error", 21),
-    // EFA's, of a peer that never answered.
-    ("Unresponsive receiver", 12),
-];
+const WORDS: &[(&str, u64)] = include!(concat!(env!("OUT_DIR"), "/failures.status_words.rs"));
 
 /// Names of `enum ibv_wc_status`.
-const NAMES: [(&str, u64); 12] = [
-    ("IBV_WC_LOC_LEN_ERR", 1),
-    ("IBV_WC_LOC_QP_OP_ERR", 2),
-    ("IBV_WC_LOC_PROT_ERR", 4),
-    ("IBV_WC_WR_FLUSH_ERR", 5),
-    ("IBV_WC_MW_BIND_ERR", 6),
-    ("IBV_WC_BAD_RESP_ERR", 7),
-    ("IBV_WC_LOC_ACCESS_ERR", 8),
-    ("IBV_WC_REM_INV_REQ_ERR", 9),
-    ("IBV_WC_REM_ACCESS_ERR", 10),
-    ("IBV_WC_REM_OP_ERR", 11),
-    ("IBV_WC_RNR_RETRY_EXC_ERR", 13),
-    ("IBV_WC_RETRY_EXC_ERR", 12),
-];
+const NAMES: &[(&str, u64)] = include!(concat!(env!("OUT_DIR"), "/failures.status_names.rs"));
 
 /// Syndromes of an mlx5 adapter (`mlx5_err_cqe.syndrome`), and the status that libmlx5 makes of each.
-const SYNDROMES: [(u64, u64); 12] = [
-    (0x01, 1),
-    (0x02, 2),
-    (0x04, 4),
-    (0x05, 5),
-    (0x06, 6),
-    (0x10, 7),
-    (0x11, 8),
-    (0x12, 9),
-    (0x13, 10),
-    (0x14, 11),
-    (0x15, 12),
-    (0x16, 13),
-];
+const SYNDROMES: &[(u64, u64)] = include!(concat!(env!("OUT_DIR"), "/failures.syndromes.rs"));
 
 /// The status, and the adapter's own code.
 pub(super) fn parse(message: &str) -> (Option<u64>, Option<u64>) {
@@ -73,8 +31,8 @@ pub(super) fn parse(message: &str) -> (Option<u64>, Option<u64>) {
         found.map(|(_, status)| *status)
     };
     let status = number_after(message.as_bytes(), "status number ")
-        .or_else(|| named(&WORDS))
-        .or_else(|| named(&NAMES))
+        .or_else(|| named(WORDS))
+        .or_else(|| named(NAMES))
         .or_else(|| syndrome.and_then(by_adapter));
     (status, vendor)
 }

@@ -200,34 +200,10 @@ impl Drop for CompletionQueue {
 
 /// A completion's status, in the words of `ibv_wc_status_str` of rdma-core, and its name in `verbs.h`.
 pub(crate) fn status_words(status: u32) -> (&'static str, &'static str) {
-    const WORDS: [(&str, &str); 24] = [
-        ("success", "IBV_WC_SUCCESS"),
-        ("local length error", "IBV_WC_LOC_LEN_ERR"),
-        ("local QP operation error", "IBV_WC_LOC_QP_OP_ERR"),
-        ("local EE context operation error", "IBV_WC_LOC_EEC_OP_ERR"),
-        ("local protection error", "IBV_WC_LOC_PROT_ERR"),
-        ("work request flushed", "IBV_WC_WR_FLUSH_ERR"),
-        ("memory bind error", "IBV_WC_MW_BIND_ERR"),
-        ("bad response", "IBV_WC_BAD_RESP_ERR"),
-        ("local access error", "IBV_WC_LOC_ACCESS_ERR"),
-        ("remote invalid request", "IBV_WC_REM_INV_REQ_ERR"),
-        ("remote access error", "IBV_WC_REM_ACCESS_ERR"),
-        ("remote operation error", "IBV_WC_REM_OP_ERR"),
-        ("transport retry counter exceeded", "IBV_WC_RETRY_EXC_ERR"),
-        ("RNR retry counter exceeded", "IBV_WC_RNR_RETRY_EXC_ERR"),
-        ("local RDD violation", "IBV_WC_LOC_RDD_VIOL_ERR"),
-        ("remote invalid RD request", "IBV_WC_REM_INV_RD_REQ_ERR"),
-        ("aborted by the remote side", "IBV_WC_REM_ABORT_ERR"),
-        ("invalid EE context number", "IBV_WC_INV_EECN_ERR"),
-        ("invalid EE context state", "IBV_WC_INV_EEC_STATE_ERR"),
-        ("fatal error", "IBV_WC_FATAL_ERR"),
-        ("response timeout", "IBV_WC_RESP_TIMEOUT_ERR"),
-        ("general error", "IBV_WC_GENERAL_ERR"),
-        ("tag matching error", "IBV_WC_TM_ERR"),
-        ("tag matching incomplete", "IBV_WC_TM_RNDV_INCOMPLETE"),
-    ];
-    let words = usize::try_from(status).ok().and_then(|at| WORDS.get(at));
-    words.copied().unwrap_or(("unknown status", "?"))
+    const STATUSES: &[(u32, &str, &str)] =
+        include!(concat!(env!("OUT_DIR"), "/completion.statuses.rs"));
+    let found = STATUSES.iter().find(|(number, ..)| *number == status);
+    found.map_or(("unknown status", "?"), |(_, words, name)| (words, name))
 }
 
 #[cfg(test)]
