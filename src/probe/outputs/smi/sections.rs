@@ -1,0 +1,149 @@
+//! The fields of `nvidia-smi -q` as text and as XML, a section for each GPU.
+
+use crate::probe::outputs::{Output, OutputLine};
+
+/// A value with the names that lead to it, in small letters: `ecc_errors/volatile/dram_uncorrectable`.
+pub(super) struct Field<'p> {
+    path: String,
+    pub(super) value: String,
+    pub(super) line: OutputLine<'p>,
+}
+
+/// The fields of one GPU, or of the machine before the first.
+#[derive(Default)]
+pub(super) struct Section<'p> {
+    pub(super) address: Option<String>,
+    pub(super) fields: Vec<Field<'p>>,
+}
+
+impl<'p> Section<'p> {
+    /// The first field whose path ends like one of these, and which is understood, with its line.
+    pub(super) fn find<T>(
+        &self,
+        ends: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<(T, OutputLine<'p>)> {
+        ends.iter().find_map(|end| {
+            let fits = |field: &&Field<'p>| {
+                let rest = field.path.strip_suffix(end);
+                rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '_']))
+            };
+            let mut fitting = self.fields.iter().filter(fits);
+            fitting.find_map(|field| Some((parse(&field.value)?, field.line)))
+        })
+    }
+
+    /// The sum of counters below a heading.
+    pub(super) fn sum(&self, heading: &str, end: &str) -> Option<(u64, OutputLine<'p>)> {
+        let fits = |field: &&Field<'p>| {
+            let below = field.path.split_once(heading);
+            below.is_some_and(|(_, name)| {
+                !name.contains("threshold")
+                    && name.contains(end)
+                    && !(end == "_correctable" && name.contains("uncorrectable"))
+            })
+        };
+        let mut fields = self.fields.iter().filter(fits);
+        let first = fields.next()?;
+        let mut sum: u64 = first.value.parse().ok()?;
+        for field in fields {
+            sum = sum.saturating_add(field.value.parse().ok()?);
+        }
+        Some((sum, first.line))
+    }
+}
+
+/// A name in small letters, its words joined.
+fn key(name: &str) -> String {
+    let joined = name.trim().chars().map(|c| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '_'
+        }
+    });
+    joined.collect()
+}
+
+/// The lines of `-q`: a name of four more columns of indentation is below the one before.
+pub(super) fn of_text(output: &Output) -> Vec<Section<'_>> {
+    let mut sections = vec![Section::default()];
+    let mut above: Vec<(usize, String)> = Vec::new();
+    for line in output.lines() {
+        let indent = line.text.len() - line.text.trim_start().len();
+        let (name, value) = match line
+            .text
+            .split_once(" : ")
+            .or_else(|| Some((line.text.trim_end().strip_suffix(" :")?, "")))
+        {
+            Some((name, value)) => (name.trim(), Some(value.trim())),
+            None => (line.text.trim(), None),
+        };
+        if indent == 0 && name.starts_with("GPU ") && name.contains(':') {
+            above.clear();
+            sections.push(Section {
+                address: name.strip_prefix("GPU ").map(str::to_owned),
+                fields: Vec::new(),
+            });
+            continue;
+        }
+        while above.last().is_some_and(|(of, _)| *of >= indent) {
+            above.pop();
+        }
+        let mut path: String = above
+            .iter()
+            .flat_map(|(_, name)| [name.as_str(), "/"])
+            .collect();
+        path.push_str(&key(name));
+        if let (Some(value), Some(section)) = (value, sections.last_mut()) {
+            section.fields.push(Field {
+                path,
+                value: value.to_owned(),
+                line,
+            });
+        }
+        if above.len() < 8 && !name.is_empty() {
+            above.push((indent, key(name)));
+        }
+    }
+    sections
+}
+
+/// The lines of `-q -x`: an element a line.
+pub(super) fn of_xml(output: &Output) -> Vec<Section<'_>> {
+    let mut sections = vec![Section::default()];
+    let mut above: Vec<String> = Vec::new();
+    for line in output.lines() {
+        let text = line.text.trim();
+        if text.starts_with("</") {
+            above.pop();
+        } else if let Some(address) = text
+            .strip_prefix("<gpu id=\"")
+            .and_then(|t| t.split('"').next())
+        {
+            above.clear();
+            sections.push(Section {
+                address: Some(address.to_owned()),
+                fields: Vec::new(),
+            });
+        } else if let Some((name, rest)) = text.strip_prefix('<').and_then(|t| t.split_once('>')) {
+            match rest.split_once("</") {
+                Some((value, _)) => {
+                    let path = format!("{}/{}", above.join("/"), key(name));
+                    if let Some(section) = sections.last_mut() {
+                        section.fields.push(Field {
+                            path,
+                            value: value.trim().to_owned(),
+                            line,
+                        });
+                    }
+                }
+                None if name.starts_with(['?', '!'])
+                    || name.ends_with('/')
+                    || above.len() >= 16 => {}
+                None => above.push(key(name)),
+            }
+        }
+    }
+    sections
+}
