@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rdma_doctor::cli::input;
-use rdma_doctor::derive::bandwidth_model::{Algorithm, Shape};
+use rdma_doctor::derive::bandwidth_model::Shape;
 use rdma_doctor::derive::ceiling::{Ceiling, Network, Transport, Use, ceiling_of};
 use rdma_doctor::fact::path::{BANDWIDTH, BOUND_BY, BOUND_WHERE, BoundBy};
 use rdma_doctor::fact::{BitRate, Fact, Facts, Id, Subject};
@@ -79,8 +79,6 @@ fn used(nodes: u64, inside: Transport, between: Option<Network>) -> Use {
         },
         inside,
         between,
-        algorithm: None,
-        protocol: None,
         nvls: None,
     }
 }
@@ -107,13 +105,6 @@ fn the_ceiling_follows_what_was_used() {
             },
             (370.8, BoundBy::Nvlink),
         ),
-        (
-            Use {
-                algorithm: Some(Algorithm::Ring),
-                ..used(1, Transport::P2p, None)
-            },
-            (370.8, BoundBy::Nvlink),
-        ),
         // Two GPUs below each switch: half of what its upper link carries.
         (used(1, Transport::Shm, None), (28.8, BoundBy::SharedHop)),
         // With P2P and shared memory off: eight ranks over four adapters.
@@ -136,7 +127,6 @@ fn the_ceiling_follows_what_was_used() {
                     nodes: 2,
                     ranks_per_node: 1,
                 },
-                algorithm: Some(Algorithm::Ring),
                 ..used(2, Transport::P2p, rdma(true))
             },
             (198.7, BoundBy::Nic),

@@ -22,7 +22,6 @@ const ALLOWED: [(&str, &str, &str); 6] = [
         "how long rounds go on; checks judge what the figures are worth",
     ),
     ("derive::bandwidth_model", "GIGA", "a unit"),
-    ("derive::bandwidth_model", "TREE", "NCCL's own factor"),
     (
         "derive::step_time",
         "EXPLAINS",
