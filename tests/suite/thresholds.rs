@@ -15,7 +15,7 @@ const ROOMS: [&str; 3] = ["measure::plan", "derive", "probe"];
 const QUANTITIES: [&str; 6] = ["f64", "Percent", "BitRate", "Bytes", "Seconds", "PerSecond"];
 
 /// The constants of these types that there may be, and why none of them judges.
-const ALLOWED: [(&str, &str, &str); 6] = [
+const ALLOWED: [(&str, &str, &str); 5] = [
     (
         "measure::plan::ablation_rounds",
         "CLOSE",
