@@ -63,8 +63,6 @@ use crate::source::{Answer, Errno, Micros, Question, Refusal, Reply, Source};
 pub struct Probe {
     /// Its name: in recordings, in `--skip`, and in what a killed one leaves unknown.
     pub name: &'static str,
-    /// Its topic, for people.
-    pub about: &'static str,
     /// How long its process may be silent, a sample's pause not counted: a hung question is killed, a busy machine is not.
     pub budget: Duration,
     /// Asks, and states facts about the node.
@@ -72,14 +70,9 @@ pub struct Probe {
 }
 
 impl Probe {
-    const fn new(
-        name: &'static str,
-        about: &'static str,
-        run: fn(&Ask<'_>, &mut Facts, Id),
-    ) -> Self {
+    const fn new(name: &'static str, run: fn(&Ask<'_>, &mut Facts, Id)) -> Self {
         Probe {
             name,
-            about,
             budget: BUDGET,
             run,
         }

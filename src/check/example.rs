@@ -51,8 +51,6 @@ impl Expected {
 /// An example: what is known, and what the check reports about it. What it does not mention is unknown.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// What the example shows.
-    pub about: Option<String>,
     /// The expected verdict.
     pub verdict: Expected,
     /// The facts: subject, place in its schema, and the fact.
@@ -102,10 +100,9 @@ impl Check {
         if let Some(stated) = table.get("facts") {
             self.example_facts(stated, None, &mut facts)?;
         }
-        let about = table.get("about").map(as_text).transpose()?;
+        table.get("about").map(as_text).transpose()?;
         let start = from + item.span().start;
         Ok(Example {
-            about: about.map(str::to_owned),
             verdict: expected,
             facts,
             line: self.source[..start.min(self.source.len())]

@@ -13,7 +13,7 @@ use crate::fact::kleene::Several;
 use crate::fact::{Fact, Facts, Id, Origin, Presence, Subject, gpu};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("amd_gpu", "what amdgpu says of AMD's GPUs", run);
+pub const PROBE: Probe = Probe::new("amd_gpu", run);
 
 /// The functions that the driver has, and files of its own.
 const DRIVER: &str = "/sys/bus/pci/drivers/amdgpu";

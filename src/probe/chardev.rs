@@ -13,7 +13,7 @@ const VERBS: &str = "/sys/class/infiniband_verbs";
 const DEV: &str = "/dev/infiniband";
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("chardev", "character devices of RDMA", run);
+pub const PROBE: Probe = Probe::new("chardev", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let dev_infiniband = ask.names_if_any(DEV).is_present();

@@ -6,7 +6,7 @@ use crate::source::Question;
 use super::{Ask, Probe};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("clock", "clock synchronisation", run);
+pub const PROBE: Probe = Probe::new("clock", run);
 
 /// STA_UNSYNC (`include/uapi/linux/timex.h`).
 const UNSYNCHRONISED: i64 = 0x40;

@@ -22,11 +22,7 @@ use crate::measure::plan::run::Plan;
 use crate::source::{Question, Refusal};
 
 /// The probe. It runs over recordings only; the runs are made by `rdma-doctor bench` and `rdma-doctor ablate`.
-pub const PROBE: Probe = Probe::new(
-    "collective",
-    "collectives and ablations, measured on request",
-    run,
-);
+pub const PROBE: Probe = Probe::new("collective", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // Either may say that nothing was measured; what neither says is not known.

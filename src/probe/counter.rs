@@ -14,7 +14,7 @@ use crate::source::{Answer, Micros, Question, Refusal};
 use crate::fact::counter_table::meaning;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("counter", "counters of ports", run);
+pub const PROBE: Probe = Probe::new("counter", run);
 
 /// A counter that answered, to be read again.
 struct First {

@@ -16,12 +16,7 @@ use crate::source::failed_call::failed_call;
 use crate::source::{Question, Refusal};
 
 /// The probe. Without persistence `cuInit` wakes each GPU, which takes seconds.
-pub const PROBE: Probe = Probe::new(
-    "cuda",
-    "CUDA: the GPUs that it shows, and their access to each other",
-    run,
-)
-.within(Duration::from_secs(15));
+pub const PROBE: Probe = Probe::new("cuda", run).within(Duration::from_secs(15));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let masked = ask

@@ -16,7 +16,7 @@ use crate::source::{Errno, Question, Refusal};
 pub(super) const CLASS: &str = "/sys/class/infiniband";
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("device", "RDMA devices and their ports", run);
+pub const PROBE: Probe = Probe::new("device", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (devices, membership) = devices(ask);

@@ -12,7 +12,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Origin, Presence, node};
 use crate::source::{Answer, Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("driver", "driver stacks and GPUDirect modules", run);
+pub const PROBE: Probe = Probe::new("driver", run);
 
 const NVIDIA: &str = "/sys/bus/pci/drivers/nvidia";
 /// `3D controller`: a GPU without a display.

@@ -17,12 +17,7 @@ use crate::source::Question;
 use crate::source::wire::from_hex;
 
 /// The probe. Reading a module's memory takes its two-wire bus tens of milliseconds.
-pub const PROBE: Probe = Probe::new(
-    "ethtool",
-    "link modes of network devices, memory of their cables and transceivers",
-    run,
-)
-.within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("ethtool", run).within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let ports = ports(ask, facts, node);

@@ -21,8 +21,7 @@ use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 // Tens of thousands of rules take nft a second or two.
-pub const PROBE: Probe =
-    Probe::new("firewall", "the packet filter's rules", run).within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("firewall", run).within(Duration::from_secs(5));
 
 /// The list in which ip_tables names the tables of this network namespace, for each of the two families.
 const LEGACY: [(Family, &str, &str); 2] = [

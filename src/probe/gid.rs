@@ -11,7 +11,7 @@ use crate::source::Question;
 
 /// The probe.
 // Thousands of entries, each a question: 1.7 s were measured for one soft-RoCE device on an emulated CPU.
-pub const PROBE: Probe = Probe::new("gid", "GID tables", run).within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("gid", run).within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (ports, _) = device::ports(ask, facts, node);

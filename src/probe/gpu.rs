@@ -9,7 +9,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, g
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("gpu", "the GPUs of the PCI bus", run);
+pub const PROBE: Probe = Probe::new("gpu", run);
 
 /// NVIDIA, AMD, Habana (Gaudi).
 const VENDORS: [u64; 3] = [0x10de, 0x1002, 0x1da3];

@@ -9,18 +9,13 @@ mod tests;
 use std::sync::Arc;
 
 pub(super) use self::parse::soft_limit;
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::node::{self, Container, SharedMemory};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "host",
-    about: "the machine and its limits",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("host", run);
 
 /// The inode numbers of the kernel's first namespaces (`include/linux/proc_ns.h`).
 const FIRST_USER: &str = "user:[4026531837]";

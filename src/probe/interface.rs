@@ -7,18 +7,13 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Subject, interface};
 use crate::source::Question;
 use messages::{Address, Link};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "interface",
-    about: "network interfaces and their addresses",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("interface", run);
 
 const NET: &str = "/sys/class/net";
 /// Interfaces of hardware that are asked for the device below them: a node with more has virtual functions of one kind.

@@ -7,11 +7,7 @@ use crate::fact::{Fact, Facts, Gap, Id, Subject, device};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new(
-    "interrupt",
-    "the CPUs that serve the interrupts of RDMA devices",
-    run,
-);
+pub const PROBE: Probe = Probe::new("interrupt", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let spread = ask.value(Question::call("interrupt_spread", []));

@@ -15,7 +15,7 @@ use crate::launch::RANK_COUNTS;
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("job", "a running job's process (--as)", run);
+pub const PROBE: Probe = Probe::new("job", run);
 
 /// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
 const IPC_LOCK: u32 = 14;

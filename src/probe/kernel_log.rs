@@ -21,8 +21,7 @@ use crate::source::Question;
 
 /// The probe.
 // One question reads thousands of records, one at a time.
-pub const PROBE: Probe =
-    Probe::new("kernel_log", "the kernel's log", run).within(Duration::from_secs(10));
+pub const PROBE: Probe = Probe::new("kernel_log", run).within(Duration::from_secs(10));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Question::call("kernel_log", []);

@@ -6,7 +6,7 @@ use super::{Ask, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, node};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("memory", "errors of the memory", run);
+pub const PROBE: Probe = Probe::new("memory", run);
 
 const CLASS: &str = "/sys/devices/system/edac/mc";
 

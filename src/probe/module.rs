@@ -7,7 +7,7 @@ use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, module};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("module", "kernel modules that matter", run);
+pub const PROBE: Probe = Probe::new("module", run);
 
 /// The modules that matter, of the kernel's tree.
 const IN_TREE: &str = "\

@@ -12,8 +12,7 @@ use crate::source::Question;
 
 /// The probe.
 // A name server that does not answer is asked twice, for five seconds each.
-pub const PROBE: Probe =
-    Probe::new("name", "names that a job has to resolve", run).within(Duration::from_secs(11));
+pub const PROBE: Probe = Probe::new("name", run).within(Duration::from_secs(11));
 
 /// The variables that name the host of rank 0.
 const MASTERS: [&str; 2] = ["MASTER_ADDR", "PET_MASTER_ADDR"];

@@ -24,12 +24,7 @@ use conf::Line;
 
 /// The probe.
 // Python's packages may be on a network file system.
-pub const PROBE: Probe = Probe::new(
-    "nccl",
-    "NCCL's version, configuration files and variables",
-    run,
-)
-.within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("nccl", run).within(Duration::from_secs(5));
 
 /// The file of the machine.
 const SYSTEM_FILE: &str = "/etc/nccl.conf";

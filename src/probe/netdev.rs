@@ -17,7 +17,7 @@ use crate::fact::{
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("netdev", "network devices of RDMA ports", run);
+pub const PROBE: Probe = Probe::new("netdev", run);
 
 pub(super) const NET: &str = "/sys/class/net";
 /// A RoCE port's GIDs begin with the default ones of its network device: if these name none, later ones need not be tried.

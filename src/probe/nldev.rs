@@ -19,11 +19,7 @@ const RDMA_NLDEV_ATTR_PORT_STATE: u16 = 12;
 const RDMA_NLDEV_SYS_ATTR_NETNS_MODE: u16 = 66;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new(
-    "nldev",
-    "RDMA netlink: sharing of devices between network namespaces, states of ports",
-    run,
-);
+pub const PROBE: Probe = Probe::new("nldev", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     if let Err(gap) = core_is_loaded(ask) {

@@ -26,8 +26,7 @@ pub(super) use reply::{is_damage, words};
 
 /// The probe.
 // The driver may have to wake GPU after GPU.
-pub const PROBE: Probe =
-    Probe::new("nvml", "NVML: GPUs, NVLink, peer-to-peer", run).within(Duration::from_secs(10));
+pub const PROBE: Probe = Probe::new("nvml", run).within(Duration::from_secs(10));
 
 /// More GPUs than a node has.
 const MOST: u64 = 64;

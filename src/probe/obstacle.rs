@@ -9,7 +9,7 @@ mod way;
 use std::sync::Arc;
 
 use super::routing;
-use super::{Ask, BUDGET, Probe, whole_number};
+use super::{Ask, Probe, whole_number};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Presence, Subject, Why,
@@ -20,12 +20,7 @@ use crate::source::{Errno, Question, Refusal};
 use qdisc::{Effect, Qdisc};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "obstacle",
-    about: "queueing disciplines, routes, rules and neighbours that hinder packets",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("obstacle", run);
 
 /// The kernel's count of neighbours, a line for each CPU.
 const ARP_CACHE: &str = "/proc/net/stat/arp_cache";

@@ -24,8 +24,7 @@ use crate::fact::{Fact, Facts, Id, Origin};
 use crate::source::{Answer, Question};
 
 /// The probe. It runs over recordings only.
-pub const PROBE: Probe =
-    Probe::new("outputs", "outputs of tools", run).within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("outputs", run).within(Duration::from_secs(5));
 
 /// Which outputs there are, and where they stand.
 pub fn question() -> Question {

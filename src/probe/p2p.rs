@@ -16,11 +16,7 @@ use crate::measure::plan::p2p::{Cell, End, Numbers, Outcome, Plan, Results};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; the questions are asked by [`crate::live::worker::measure`].
-pub const PROBE: Probe = Probe::new(
-    "p2p",
-    "copies between GPUs and with the host, measured on request",
-    run,
-);
+pub const PROBE: Probe = Probe::new("p2p", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let results = Results::read(&ask.source);

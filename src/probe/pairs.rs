@@ -13,7 +13,7 @@ use crate::measure::plan::pairs::{NAME, PairDirection, Plan, Results};
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
-pub const PROBE: Probe = Probe::new(NAME, "pairs of nodes, measured on request", run);
+pub const PROBE: Probe = Probe::new(NAME, run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Plan::question();

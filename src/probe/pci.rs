@@ -15,7 +15,7 @@ use crate::source::Question;
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("pci", "PCI functions that can do RDMA", run);
+pub const PROBE: Probe = Probe::new("pci", run);
 
 /// Drivers whose hardware always has RDMA, so that a function bound to one is expected to show a device.
 const RDMA_DRIVERS: &[&str] = &[

@@ -24,8 +24,7 @@ use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 // A hypervisor may take a microsecond or a millisecond for each of the thousand words of a configuration space.
-pub const PROBE: Probe =
-    Probe::new("pcie", "PCIe links, bridges and the IOMMU", run).within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("pcie", run).within(Duration::from_secs(5));
 
 /// A function at the end of a path.
 struct Endpoint {

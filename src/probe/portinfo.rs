@@ -12,8 +12,7 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Why};
 use crate::source::Refusal;
 
 /// The probe. A port that does not answer takes smpquery three tries of a second each.
-pub const PROBE: Probe = Probe::new("portinfo", "PortInfo of InfiniBand ports (smpquery)", run)
-    .within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("portinfo", run).within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for port in ports(ask, facts, node) {

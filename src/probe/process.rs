@@ -19,8 +19,7 @@ use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 // One question reads thousands of processes.
-pub const PROBE: Probe =
-    Probe::new("process", "processes that hog the machine", run).within(Duration::from_secs(10));
+pub const PROBE: Probe = Probe::new("process", run).within(Duration::from_secs(10));
 
 /// Beginnings of the names of drivers' threads and tools, and of the functions in which a process waits for them.
 const DRIVERS: [&str; 14] = [

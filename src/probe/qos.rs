@@ -21,8 +21,7 @@ use crate::source::{Errno, Micros, Question, Refusal};
 use dcb::{Dcb, EIGHT};
 
 /// The probe. An adapter's statistics take its firmware some milliseconds.
-pub const PROBE: Probe = Probe::new("qos", "PFC, ECN, DSCP and traffic classes of RoCE", run)
-    .within(Duration::from_secs(5));
+pub const PROBE: Probe = Probe::new("qos", run).within(Duration::from_secs(5));
 
 const CONFIGFS: &str = "/sys/kernel/config/rdma_cm";
 /// Devices below each other (VLAN on bond on ports), beyond which nothing is followed.

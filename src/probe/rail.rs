@@ -10,17 +10,12 @@ use std::sync::Arc;
 use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
 use super::routing::{self, Route, Rule};
-use super::{Ask, BUDGET, Probe, whole_number};
+use super::{Ask, Probe, whole_number};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
 use crate::network::Network;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "rail",
-    about: "routing and ARP of several rails, bonds",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("rail", run);
 
 const CONF: &str = "/proc/sys/net/ipv4/conf";
 /// Devices below each other (VLAN on bond on ports), beyond which nothing is followed.

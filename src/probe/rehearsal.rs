@@ -14,7 +14,6 @@ use crate::source::{Errno, Question};
 /// The probe.
 pub const PROBE: Probe = Probe {
     name: "rehearsal",
-    about: "the first second of a job, tried on this node",
     // An adapter takes seconds to report that it cannot send, and more of them on a busy machine.
     budget: Duration::from_secs(15),
     run,

@@ -9,7 +9,7 @@ use crate::fact::{Bytes, Fact, Facts, Id, Percent, Presence, Why, node};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("room", "what the machine has left for a job", run);
+pub const PROBE: Probe = Probe::new("room", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let maps = ask.parse("/proc/sys/vm/max_map_count", whole_number);

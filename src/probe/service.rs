@@ -20,8 +20,7 @@ use crate::source::Question;
 
 /// The probe.
 // systemd does not answer while it reads its units again.
-pub const PROBE: Probe =
-    Probe::new("service", "services of the system", run).within(Duration::from_secs(6));
+pub const PROBE: Probe = Probe::new("service", run).within(Duration::from_secs(6));
 
 /// A service, the units that make it up, and the name of its process as the kernel has it: cut to 15 bytes.
 struct Service {

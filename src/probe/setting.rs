@@ -11,18 +11,13 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe};
+use super::{Ask, Probe};
 use crate::fact::setting::{self, SettingRole};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, node};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "setting",
-    about: "settings beside NCCL's",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("setting", run);
 
 /// Variables that are settings, by their beginnings.
 const SETTINGS: &[&str] = &[

@@ -16,7 +16,7 @@ use crate::fact::mount;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("storage", "mounts that can use RDMA", run);
+pub const PROBE: Probe = Probe::new("storage", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut open: Option<Gap> = None;

@@ -10,11 +10,7 @@ use crate::source::recording::Recording;
 use crate::source::{Answer, Question};
 
 /// The probe. It runs over recordings only; rank 0 adds the lines that it reads.
-pub const PROBE: Probe = Probe::new(
-    "together",
-    "how far the clock is from those of nodes gathered in the same run",
-    run,
-);
+pub const PROBE: Probe = Probe::new("together", run);
 
 /// The reply: how far the clock is ahead, and in which run that was measured.
 #[derive(serde::Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use crate::fact::{Fact, Facts, Id, known, node};
 use crate::source::Question;
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("topology", "where this process may run", run);
+pub const PROBE: Probe = Probe::new("topology", run);
 
 const NODES: &str = "/sys/devices/system/node";
 /// In which launchers (torchrun, Open MPI, MPICH, Slurm) say how many tasks they started on this node.

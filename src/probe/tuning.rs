@@ -10,17 +10,12 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, BUDGET, Probe, whole_number};
+use super::{Ask, Probe, whole_number};
 use crate::cpu_list;
 use crate::fact::{Fact, Facts, Id, Origin, Presence, node};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "tuning",
-    about: "settings of CPU, memory and kernel",
-    budget: BUDGET,
-    run,
-};
+pub const PROBE: Probe = Probe::new("tuning", run);
 
 const CPU: &str = "/sys/devices/system/cpu";
 

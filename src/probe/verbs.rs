@@ -12,7 +12,7 @@ use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
-pub const PROBE: Probe = Probe::new("verbs", "libibverbs, its devices and their ports", run);
+pub const PROBE: Probe = Probe::new("verbs", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let list = device_list(ask);
