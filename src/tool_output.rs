@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
-pub use self::marks::is_read;
+pub use self::marks::{STATED_PORTS, is_read, stated_ports};
 use self::tag::Tag;
 use crate::small_sort;
 
@@ -173,7 +173,9 @@ impl Splitter {
         if let Some(argv) = marks::tool_of(text) {
             let goes_on = self.open.as_ref().is_some_and(|open| {
                 let is_empty = |(_, line): &(u64, String)| line.trim().is_empty();
-                let last = open.lines.last().map_or("", |(_, line)| line.trim_end());
+                let mut last = open.lines.iter().rev();
+                let last = last.find(|line| !is_empty(line));
+                let last = last.map_or("", |(_, line)| line.trim());
                 // Of a command that the text shows, the mark is one of its lines.
                 marks::goes_on(&open.argv, last, argv)
                     || open.lines.iter().all(is_empty) && marks::may_write(&open.argv, argv)
@@ -203,8 +205,9 @@ impl Splitter {
             if self.by_mark && self.since > LINES {
                 return self.close();
             }
-            // Each line of the kernel stands for itself: what is between belongs to others.
-            if !self.by_mark || self.since == 1 || open.tool() != "dmesg" {
+            // Each line of the kernel stands for itself, and a sentence too: what is between belongs to others.
+            let is_alone = open.tool() == "dmesg" || open.is_benchmark(STATED_PORTS);
+            if !self.by_mark || self.since == 1 || !is_alone {
                 open.is_cut |= is_snip(trimmed);
                 open.lines.push((number, text.to_owned()));
             }

@@ -13,7 +13,7 @@ use super::judging::{JudgeArgs, Shown};
 use super::many::ClusterMemory;
 use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
-use super::{AskArgs, SelectArgs, baseline, evidence, input, many, output};
+use super::{AskArgs, SelectArgs, baseline, evidence, input, log, many, output};
 use crate::exit::Exit;
 use crate::nodeset;
 use crate::report::{self, Policy, Report, html, json, text};
@@ -41,6 +41,9 @@ pub struct CheckArgs {
     /// Say what changed since this recording or report (--format json) of the node, or, of a directory, since its own recording in there, else against most of them
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["each", "hosts", "hostfile", "cluster"])]
     pub baseline: Option<PathBuf>,
+    /// The result of a benchmark that ran on this machine or on the recorded ones (nccl-tests, all_reduce_bench), or a log of NCCL: judged together, a bandwidth against what the adapters carry (repeatable)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["each", "expect", "baseline", "hosts", "hostfile", "cluster"])]
+    pub with: Vec<PathBuf>,
     /// How a machine is asked.
     #[command(flatten)]
     pub ask: AskArgs,
@@ -80,6 +83,11 @@ fn memory(text: &str) -> Result<ClusterMemory, String> {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let policy = &args.judge.policy()?;
+    if !args.with.is_empty() {
+        let report = with_results(args, policy)?;
+        show(args, std::slice::from_ref(&report))?;
+        return Ok(args.judge.exit(&report));
+    }
     let hosts = hosts::named(&args.together.hosts)?;
     if let Some(reports) = evidence::reports(args, policy)? {
         show(args, &reports)?;
@@ -231,6 +239,18 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
         std::mem::forget((catalogue, facts));
         Ok(report)
     })
+}
+
+/// The report on machines, and on what ran on them.
+fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
+    let catalogue = input::catalogue(&args.select)?;
+    let mut recordings = match args.recordings.as_slice() {
+        [] => vec![input::record(&args.ask)?],
+        paths => input::open(paths)?,
+    };
+    recordings.push(log::log(&args.with, None)?);
+    let verbose = args.judge.verbose;
+    Ok(many::judged(&catalogue, &recordings, policy, verbose))
 }
 
 /// Writes the reports.

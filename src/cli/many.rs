@@ -101,7 +101,11 @@ pub fn judged(
     policy: &Policy,
     with_passes: bool,
 ) -> Report {
-    if all.iter().filter(|r| !r.header.log).count() > 1 {
+    // What a log holds is compared with the machines beside it, whose facts are kept for that.
+    const BESIDE_A_LOG: usize = 64;
+    let machines = all.iter().filter(|r| !r.header.log).count();
+    let has_log = machines < all.len();
+    if machines > 1 && !(has_log && machines <= BESIDE_A_LOG) {
         return recordings(catalogue, all, None, policy, with_passes);
     }
     let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), all);

@@ -3,7 +3,7 @@
 mod baseline;
 mod changes;
 mod ends;
-mod figure;
+pub(super) mod figure;
 mod honour;
 mod one_arm;
 mod outlier;

@@ -1,5 +1,7 @@
 //! What a log's facts amount to: which failure counts, what hosts chose differently, how far an address reaches.
 
+mod benchmark_ceiling;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -50,6 +52,7 @@ pub fn derive(facts: &mut Facts) {
         lead(facts, run, &events);
         join(facts, run, &hosts);
     }
+    benchmark_ceiling::derive(facts);
 }
 
 /// The hosts of which processes of NCCL wrote lines; a file whose lines name no host stands for one only where there is no other.

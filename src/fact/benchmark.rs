@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Bytes, Seconds};
+use super::{BitRate, Bytes, Percent, Seconds};
 
 words! {
     /// What printed the results.
@@ -62,9 +62,31 @@ subject! {
     LARGEST: Bytes = "largest" from "nccl_log";
     /// The most that a row reached: bus bandwidth (nccl-tests, all_reduce_bench), average bandwidth (perftest).
     BANDWIDTH: BitRate = "bandwidth" from "nccl_log";
+    /// The same as benchmarks print it, and as links are rated.
+    FIGURE: Arc<str> = "figure" from "derive log";
+    /// What the text says of the adapters of a host: how many ports of which rate together.
+    STATED_RATE: BitRate = "stated_rate" from "nccl_log";
+    /// That in words, with its line.
+    STATED_PORTS: Arc<str> = "stated_ports" from "nccl_log";
+    /// Whether the largest message is too small to judge the bandwidth: latency decides then.
+    SMALL: bool = "small" from "derive log";
+    /// Whether there is a ceiling to compare with: of a recording beside the log, of ports that the same text shows, or of what the text says of them.
+    COMPARED: bool = "compared" from "derive log";
+    /// The highest bus bandwidth of an all-reduce over the hosts. Rule: manual page rdma-doctor-log(1), RESULTS OF BENCHMARKS.
+    CEILING: BitRate = "ceiling" from "derive log";
+    /// What the ceiling is of.
+    CEILING_BOUND: Arc<str> = "ceiling_bound" from "derive log";
+    /// Whether the ceiling counts what joins the GPUs inside a host, too.
+    CEILING_WHOLE: bool = "ceiling_whole" from "derive log";
+    /// What the best row reached of the ceiling.
+    OF_CEILING: Percent = "of_ceiling" from "derive log";
+    /// Whether the log names a model of GPUs that has NVLink between all GPUs of a host.
+    NVLINK: bool = "nvlink" from "derive log";
     /// The mean over all rows, as nccl-tests prints it. Source: "# Avg bus bandwidth".
     MEAN_BANDWIDTH: BitRate = "mean_bandwidth" from "nccl_log";
-    /// The time of the smallest message: perftest's average latency.
+    /// The smallest message. Source: nccl-tests, the first row.
+    SMALLEST: Bytes = "smallest" from "nccl_log";
+    /// The time of the smallest message: nccl-tests' first row, perftest's average latency.
     LATENCY: Seconds = "latency" from "nccl_log";
     /// How many wrong values all rows together have. Source: nccl-tests, columns "#wrong" and "# Out of bounds values"; unknown if the
     /// test did not look (N/A), or the table ends early.

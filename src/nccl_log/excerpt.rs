@@ -9,8 +9,10 @@ use super::grams::Grams;
 use crate::tool_output::{self, Block, CUT};
 
 /// What a line has to hold to begin a tool's output in a long log.
-const TOOLS: [&str; 15] = [
+const TOOLS: [&str; 17] = [
     "busbw",
+    "average bandwidth of all_reduce",
+    "DeviceProperties(name='",
     "Using devices",
     "Dual-port",
     "ouldn't connect to ",

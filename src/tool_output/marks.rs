@@ -64,6 +64,9 @@ pub(super) fn tool_of(text: &str) -> Option<&'static [&'static str]> {
     if is_function(text) {
         return Some(&["lspci", "-vvv"]);
     }
+    if stated_ports(line).is_some() {
+        return Some(&["log", STATED_PORTS]);
+    }
     let gpus = line.split_whitespace().take_while(|word| {
         ["GPU", "NIC", "mlx5_"].iter().any(|name| {
             word.strip_prefix(name)
@@ -75,6 +78,32 @@ pub(super) fn tool_of(text: &str) -> Option<&'static [&'static str]> {
         "topo",
         "-m",
     ])
+}
+
+/// The second word of a line in which somebody says what ports a host has.
+pub const STATED_PORTS: &str = "stated-ports";
+
+/// `4 × 400 Gb/s`, `8x200G`: how many ports of how many Gb/s. The lanes of a port (`4X 106.25 Gbps`) and memory (`8 x 80GB`) are none.
+pub fn stated_ports(line: &str) -> Option<(u64, u64)> {
+    let times = line.match_indices(['x', 'X', '×']);
+    times.into_iter().find_map(|(at, times)| {
+        let before = line.get(..at)?.trim_end_matches(' ');
+        let head = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        let count = before.get(head.len()..)?.parse().ok()?;
+        let after = line.get(at + times.len()..)?.trim_start_matches(' ');
+        let digits = after.find(|c: char| !c.is_ascii_digit())?;
+        let (rate, unit) = after.split_at_checked(digits)?;
+        let rate = rate.parse().ok()?;
+        let unit = unit.trim_start_matches(' ').strip_prefix('G')?;
+        let is_rate = match unit.chars().next() {
+            Some('b' | 'E') => true,
+            // A bare G may be memory.
+            end => rate >= 100 && !end.is_some_and(char::is_alphanumeric),
+        };
+        let is_count = (1..=32).contains(&count) && !head.ends_with(['.', ',']);
+        let is_rate = is_rate && [25, 40, 50, 100, 200, 400, 800].contains(&rate);
+        (is_count && is_rate).then_some((count, rate))
+    })
 }
 
 /// `Couldn't connect to HOST:PORT` is perftest's; others say the same words of other things.
@@ -134,7 +163,9 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     }
     // Each table is one of its own, and each failure to connect; a title belongs to what follows it.
     if mark[0] == "log" {
-        return has(mark[1]) && last.ends_with(" Test");
+        let continues = ["- hardware: ", "The average ", "algbw:"];
+        return has(mark[1])
+            && (last.ends_with(" Test") || continues.iter().any(|head| last.starts_with(head)));
     }
     match mark {
         ["ip", "addr"] => !["route", "r", "rule", "neigh"].iter().any(|word| has(word)),
@@ -167,6 +198,33 @@ pub fn is_read(argv: &[String]) -> bool {
                 || tool.starts_with("ib_write")
                 || tool.starts_with("ib_read")
                 || tool.starts_with("ib_send")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stated_ports;
+
+    #[test]
+    fn ports_as_people_state_them() {
+        for (text, ports) in [
+            ("each node: 4 x 400 Gb/s InfiniBand", Some((4, 400))),
+            ("4×400G", Some((4, 400))),
+            ("8x200Gbps HDR, 2 nodes x 8 GPUs", Some((8, 200))),
+            ("2 nodes x 8 GPUs with 8x 200Gb NICs", Some((8, 200))),
+            ("2 X 100GbE", Some((2, 100))),
+            ("1x25GE", Some((1, 25))),
+            ("8 x 80GB, 8x40G of memory", None),
+            ("8x200GB, 4x400GiB", None),
+            ("400 Gb/sec (4X NDR)", None),
+            ("( 4X 106.25 Gbps Active/  LinkUp)", None),
+            ("4X 25.78125 Gbps, 4x 25.0 Gb/s", None),
+            ("1.4 x 100G, 64 x 100G, 0x100G", None),
+            ("x", None),
+            ("9x", None),
+        ] {
+            assert_eq!(stated_ports(text), ports, "{text}");
         }
     }
 }

@@ -49,6 +49,16 @@ fn recording(files: &[(&str, &str)]) -> Recording {
     recording
 }
 
+/// The checks of a log as the subcommand judges them, those of benchmarks and of outputs of tools among them.
+fn all_checks() -> &'static Catalogue {
+    static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+    CATALOGUE.get_or_init(|| {
+        let mut catalogue = Catalogue::embedded().unwrap();
+        catalogue.checks.retain(log::is_of_log);
+        catalogue
+    })
+}
+
 fn judged(files: &[(&str, &str)]) -> LogReport {
     log::judged(catalogue(), &[recording(files)], &Policy::default(), false)
 }
@@ -761,7 +771,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 14] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 18] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/driver-of-older-cuda", "a fixture of its own"),
     ("log/gpudirect-partial", "seen in a log of two adapters"),
@@ -773,6 +783,10 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 14] = [
     ("log/perftest-request-failed", "perftest in the stream"),
     ("log/test-at-socket-speed", "nccl-tests in the stream"),
     ("log/test-results-wrong", "nccl-tests in the stream"),
+    ("log/test-below-adapters", "cases/test-results.md"),
+    ("log/test-far-below-adapters", "cases/test-results.md"),
+    ("log/test-latency-high", "cases/test-results.md"),
+    ("log/test-slow-for-gpus", "cases/test-results.md"),
     ("log/failure-recovered", "cases/outcome.md"),
     ("log/shutdown-noise", "cases/outcome.md"),
     ("log/warning-before-failure", "cases/outcome.md"),

@@ -43,6 +43,7 @@ mod bench_nccl;
 mod bench_p2p;
 mod catalogue;
 mod ceiling;
+mod check_with;
 mod cli;
 mod clusters;
 mod collectives_of_nodes;

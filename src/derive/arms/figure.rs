@@ -16,7 +16,7 @@ impl Unit {
 }
 
 /// A bandwidth as benchmarks of collectives print it, and as links are rated.
-fn bandwidth(rate: BitRate) -> String {
+pub(in crate::derive) fn bandwidth(rate: BitRate) -> String {
     let bytes = rate.0 as f64 / 8e9;
     let decimals = usize::from(bytes < 100.0) + usize::from(bytes < 10.0);
     format!("{bytes:.decimals$} GB/s ({:.0} Gb/s)", rate.0 as f64 / 1e9)

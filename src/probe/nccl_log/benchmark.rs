@@ -11,7 +11,7 @@ use crate::fact::{
     BitRate, Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why,
 };
 use crate::probe::outputs::output_line::{self, OutputLine};
-use crate::tool_output::Block;
+use crate::tool_output::{self, Block};
 
 /// States the results of benchmarks in these files.
 pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, facts: &mut Facts) {
@@ -21,6 +21,7 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
         for block in digest.outputs.iter().filter(|block| block.tool() == "log") {
             if let Some(id) = table(file, block, facts) {
                 benchmark_ranks::state(file, &digest.outputs, block, facts, id);
+                stated_ports(file, &digest.outputs, facts, id);
             }
         }
     }
@@ -57,6 +58,22 @@ fn table(file: &Arc<str>, block: &Block, facts: &mut Facts) -> Option<Id> {
     Some(id)
 }
 
+/// What somebody says beside a benchmark of the ports of a host: `4 x 400 Gb/s`.
+fn stated_ports(file: &Arc<str>, outputs: &[Block], facts: &mut Facts, id: Id) {
+    let of_ports = |block: &&Block| block.is_benchmark(tool_output::STATED_PORTS);
+    let said = outputs.iter().filter(of_ports);
+    let mut said = said.flat_map(|block| output_line::lines(file, &block.lines));
+    if let Some((line, (count, rate))) =
+        said.find_map(|line| Some((line, tool_output::stated_ports(line.text)?)))
+    {
+        let place = super::place_in_words(file, line.number);
+        let words = format!("{count} × {rate} Gb/s, as the text says in {place}");
+        facts.set(id, fact::STATED_PORTS, line.known(words.into()));
+        let rate = BitRate(count * rate * 1_000_000_000);
+        facts.set(id, fact::STATED_RATE, line.known(rate));
+    }
+}
+
 /// What rows amount to.
 #[derive(Default)]
 struct Rows {
@@ -89,18 +106,17 @@ fn bits(per_second: f64) -> Option<BitRate> {
 const GIGABYTE: f64 = 8e9;
 
 /// One half of a row, out of place or in place: time, algbw, busbw, and how many values are wrong.
-fn half<'t>(words: &[&'t str]) -> Option<(f64, &'t str)> {
+fn half<'t>(words: &[&'t str]) -> Option<(f64, f64, &'t str)> {
     let [time, algbw, busbw, wrong] = words else {
         return None;
     };
     let number = |word: &str| word.parse::<f64>().ok().filter(|n| n.is_finite());
     // A test that has no in-place form writes N/A.
     if *time == "N/A" {
-        return Some((0.0, wrong));
+        return Some((0.0, 0.0, wrong));
     }
-    number(time)?;
     number(algbw)?;
-    Some((number(busbw)?, wrong))
+    Some((number(time)?, number(busbw)?, wrong))
 }
 
 fn nccl_tests<'p>(
@@ -157,14 +173,19 @@ fn nccl_tests<'p>(
         };
         let best = halves
             .iter()
-            .map(|(_, (busbw, _))| *busbw)
+            .map(|(_, (_, busbw, _))| *busbw)
             .fold(0.0, f64::max);
         rows.add(&line, size, Some(best * GIGABYTE));
+        let (_, (micros, ..)) = halves[0];
+        if rows.count == 1 && micros > 0.0 {
+            facts.set(id, fact::SMALLEST, line.known(Bytes(size)));
+            facts.set(id, fact::LATENCY, line.known(Seconds(micros / 1e6)));
+        }
         // Size, count, type, operation: in the table's form, truncated rows have others there.
         if reduces.is_none() {
             reduces = words.get(3).map(|op| (*op != "none", line));
         }
-        for (what, (_, count)) in halves {
+        for (what, (.., count)) in halves {
             match (counts, count.parse::<f64>()) {
                 (true, Ok(0.0)) => {}
                 (true, Ok(count)) if (1.0..1e18).contains(&count) => {
@@ -235,6 +256,9 @@ fn some(names: &[String]) -> String {
     }
 }
 
+/// What the first versions of all_reduce_bench send, which print no table: 500,000 × 2,000 elements of four bytes.
+const PAYLOAD: u64 = 4_000_000_000;
+
 /// `|     4GB | 480.15GBps | 274.37GBps |`, or in older ones `busbw: 371.481 GBps (2971.9 Gbps)`.
 fn all_reduce_bench<'p>(
     lines: impl Iterator<Item = OutputLine<'p>> + Clone,
@@ -242,19 +266,33 @@ fn all_reduce_bench<'p>(
     id: Id,
     rows: &mut Rows,
 ) {
-    let first = lines.clone().next().map_or("", |line| line.text);
-    let test = Fact::derived("all_reduce", "all_reduce_bench measures no other").map(Arc::from);
-    facts.set(id, fact::TEST, test);
-    let column = |name: &str| first.split('|').position(|cell| cell.trim() == name);
+    let how = "all_reduce_bench measures no other";
+    facts.derive(id, fact::TEST, "all_reduce".into(), how);
+    facts.derive(id, fact::REDUCES, true, how);
+    let mut header = lines.clone().map(|line| line.text);
+    let header = header.find(|text| text.trim_start().starts_with('|'));
+    let header = header.unwrap_or_default();
+    let column = |name: &str| header.split('|').position(|cell| cell.trim() == name);
     let (payload, busbw) = (column("payload"), column("busbw"));
     for line in lines {
+        if let Some((_, rest)) = line.text.split_once("Properties(name='") {
+            let model = rest.split_once('\'').map(|(model, _)| model.into());
+            facts.set(id, fact::GPUS, line.read(model));
+            continue;
+        }
+        if line.text.starts_with("The average bandwidth") {
+            let mut words = line.text.split([' ', '(', ',', ')']);
+            let before = words.by_ref().take_while(|word| !word.starts_with("ranks"));
+            let ranks = before.last().and_then(|number| number.parse().ok());
+            facts.set(id, fact::RANKS, line.read(ranks));
+            continue;
+        }
         if let Some((_, rate)) = line.text.split_once("busbw:") {
             let rate = rate
                 .split_once("GBps")
                 .and_then(|(n, _)| n.trim().parse().ok());
-            if let Some(rate) = rate.and_then(|rate: f64| bits(rate * GIGABYTE)) {
-                rows.count += 1;
-                rows.best = Some((rate, line.origin()));
+            if let Some(rate) = rate.map(|rate: f64| rate * GIGABYTE) {
+                rows.add(&line, PAYLOAD, Some(rate));
             }
             continue;
         }

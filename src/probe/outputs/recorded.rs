@@ -70,6 +70,11 @@ impl Evidence {
             }
         }
         digest.outputs = of_log;
+        // What somebody says of the ports counts beside a benchmark only.
+        let is_sentence = |block: &Block| block.is_benchmark(tool_output::STATED_PORTS);
+        if digest.outputs.iter().all(is_sentence) {
+            digest.outputs.clear();
+        }
         if !digest.outputs.is_empty() || !digest.processes.is_empty() {
             self.logs.push((file.to_owned(), digest));
         }

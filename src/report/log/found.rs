@@ -43,8 +43,21 @@ fn results(facts: &Facts, id: Id) -> String {
     if let Some(rate) = facts.known(id, benchmark::MEAN_BANDWIDTH) {
         parts.push(format!("{} mean", gigabytes(rate)));
     }
+    if let (Some(share), Some(ceiling), Some(of)) = (
+        facts.known(id, benchmark::OF_CEILING),
+        facts.known(id, benchmark::CEILING),
+        facts.known(id, benchmark::CEILING_BOUND),
+    ) && facts.known(id, benchmark::SMALL) == Some(false)
+    {
+        parts.push(format!("{share} of {ceiling} ({of})"));
+    }
+    if facts.known(id, benchmark::SMALL) == Some(true) {
+        parts.push("too small to judge the bandwidth".into());
+    }
     if let Some(latency) = facts.known(id, benchmark::LATENCY) {
-        parts.push(format!("{:.2} us", latency.0 * 1e6));
+        let size = facts.known(id, benchmark::SMALLEST);
+        let size = size.map_or(String::new(), |size| format!("{size} in "));
+        parts.push(format!("{size}{:.2} us", latency.0 * 1e6));
     }
     match (facts.known(id, benchmark::WRONG), tool) {
         (Some(0), _) => parts.push("all values right".into()),

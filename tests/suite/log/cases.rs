@@ -21,6 +21,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
 use rdma_doctor::report::text::Detail;
 use serde::Deserialize;
@@ -231,7 +232,8 @@ fn each_case_is_judged_as_it_says() {
             .iter()
             .map(|(name, text)| (name.as_str(), text.as_str()))
             .collect();
-        let log = super::judged(&files);
+        let (recordings, policy) = ([super::recording(&files)], Policy::default());
+        let log = rdma_doctor::cli::log::judged(super::all_checks(), &recordings, &policy, false);
         if words.is_some() {
             println!("{at}\n{}", serde_json::to_string_pretty(&log).unwrap());
         }

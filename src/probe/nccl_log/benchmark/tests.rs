@@ -96,8 +96,28 @@ fn a_table_has_the_ranks_that_stand_before_it() {
     let slow = at("1.61").replace("37.59", "1.20").replace("37.82", "1.20");
     assert_eq!(
         failing(&facts(&format!("{DEVICES}{slow}"))),
-        ["log/test-at-socket-speed"]
+        ["log/test-at-socket-speed", "log/test-slow-for-gpus"]
     );
+}
+
+#[test]
+fn small_messages_have_a_latency_and_the_first_all_reduce_bench_one_size() {
+    let table = facts(TABLE);
+    let id = only(&table, Subject::Benchmark);
+    assert_eq!(table.known(id, benchmark::SMALLEST), Some(Bytes(1 << 20)));
+    let latency = table.known(id, benchmark::LATENCY);
+    assert_eq!(latency, Some(Seconds(52.31 / 1e6)));
+    let old = facts(
+        "The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 4 ranks):\n algbw: 247.654 GBps (1981.2 Gbps)\n busbw: 371.481 GBps (2971.9 Gbps)\n",
+    );
+    let id = only(&old, Subject::Benchmark);
+    assert_eq!(
+        old.known(id, benchmark::LARGEST),
+        Some(Bytes(4_000_000_000))
+    );
+    assert_eq!(old.known(id, benchmark::RANKS), Some(4));
+    let best = BitRate(2_971_848_000_000);
+    assert_eq!(old.known(id, benchmark::BANDWIDTH), Some(best));
 }
 
 #[test]

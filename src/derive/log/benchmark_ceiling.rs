@@ -1,0 +1,228 @@
+//! What a benchmark's result is worth: how much of it the adapters of its hosts carry, by a recording, by ports that the same text shows, or by what
+//! the text says of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::derive::arms::figure;
+use crate::derive::bandwidth_model;
+use crate::fact::benchmark::{self, BenchmarkTool};
+use crate::fact::port::PortState;
+use crate::fact::{
+    BitRate, Facts, Id, Percent, Subject, device, gpu, host, limit, path, port, run,
+};
+
+/// A ceiling, and what it is of.
+struct Bound {
+    rate: BitRate,
+    of: Arc<str>,
+    /// Whether it counts what joins the GPUs of a host.
+    is_whole: bool,
+}
+
+/// States what each result of a collective is compared with.
+pub(super) fn derive(facts: &mut Facts) {
+    for id in facts.all(Subject::Benchmark).collect::<Vec<_>>() {
+        if facts.known(id, benchmark::TOOL) == Some(BenchmarkTool::Perftest) {
+            continue;
+        }
+        let how = "the table, and what stands beside it";
+        let hosts = hosts(facts, id);
+        if let Some(hosts) = hosts {
+            facts.derive(id, benchmark::HOSTS, hosts, how);
+        }
+        if let Some(size) = facts.known(id, benchmark::LARGEST) {
+            let is_many = hosts.is_some_and(|hosts| hosts >= facts.limit(limit::MANY_NODES));
+            let least = match is_many {
+                true => facts.limit(limit::SMALL_OF_MANY),
+                false => facts.limit(limit::SMALL),
+            };
+            facts.derive(id, benchmark::SMALL, size < least, how);
+        }
+        let nvlink = facts.known(id, benchmark::GPUS).and_then(|m| nvlink(&m));
+        facts.derive(id, benchmark::NVLINK, nvlink.is_some(), "the GPUs' model");
+        let reached = facts.known(id, benchmark::BANDWIDTH);
+        if let Some(rate) = reached {
+            let figure = figure::bandwidth(rate).into();
+            facts.derive(id, benchmark::FIGURE, figure, "the best row");
+        }
+        let found = hosts.and_then(|hosts| bound(facts, id, hosts, nvlink));
+        facts.derive(id, benchmark::COMPARED, found.is_some(), how);
+        let Some(Bound { rate, of, is_whole }) = found else {
+            continue;
+        };
+        facts.derive(id, benchmark::CEILING, rate, of.to_string());
+        facts.derive(id, benchmark::CEILING_WHOLE, is_whole, of.to_string());
+        if let Some(reached) = reached {
+            let share = reached.0 as f64 / rate.0.max(1) as f64;
+            let share = Percent((share * 1000.0).round() / 10.0);
+            facts.derive(id, benchmark::OF_CEILING, share, of.to_string());
+        }
+        facts.derive(id, benchmark::CEILING_BOUND, of, how);
+    }
+}
+
+/// On how many hosts its ranks were: as it says, as NCCL says of the only run, or as many as hold its ranks if each has as many GPUs as a host beside it.
+fn hosts(facts: &Facts, id: Id) -> Option<u64> {
+    let of_run = || {
+        let mut runs = facts.all(Subject::Run);
+        let only = runs.next().filter(|_| runs.next().is_none())?;
+        facts.known(only, run::NODES)
+    };
+    let of_gpus = || {
+        let ranks = facts.known(id, benchmark::RANKS)?;
+        let nvidia = |gpu: &Id| facts.known(*gpu, gpu::NVIDIA) == Some(true);
+        let count = |node| facts.below(node, Subject::Gpu).filter(nvidia).count() as u64;
+        let each = facts.all(Subject::Node).map(count).max();
+        Some(ranks.div_ceil(each.filter(|each| *each > 0)?))
+    };
+    let said = facts.known(id, benchmark::HOSTS);
+    // Of ranks that joined no other nobody knows which printed the table.
+    let joined = facts.known(id, benchmark::JOBS).is_none_or(|jobs| jobs < 2);
+    said.or_else(|| joined.then(|| of_run().or_else(of_gpus)).flatten())
+}
+
+/// What it can reach at most. A tree over two hosts passes what the adapters carry: the ceiling is that of a ring.
+fn bound(facts: &Facts, id: Id, hosts: u64, nvlink: Option<BitRate>) -> Option<Bound> {
+    if facts.known(id, benchmark::REDUCES) != Some(true) {
+        return None;
+    }
+    let test = facts.known(id, benchmark::TEST);
+    let is_all_reduce = test.is_none_or(|test| test.starts_with("all_reduce"));
+    let name = match hosts {
+        1 if is_all_reduce => "all-reduce-intra",
+        1 => return None,
+        _ => "all-reduce-inter-many",
+    };
+    let nodes = || facts.all(Subject::Node);
+    let recorded = nodes().filter_map(|node| {
+        let path = facts.find(Subject::Path, node, name)?;
+        let by = facts.known(path, path::BOUND_BY)?.word();
+        let at = facts.known(path, path::BOUND_WHERE)?;
+        Some(Bound {
+            rate: facts.known(path, path::BANDWIDTH)?,
+            of: format!("{by} at {at} of {}", facts.name(node)).into(),
+            is_whole: true,
+        })
+    });
+    if let Some(found) = recorded.min_by_key(|bound| bound.rate) {
+        return Some(found);
+    }
+    if hosts < 2 {
+        return None;
+    }
+    let used = used_devices(facts);
+    let shown = nodes().filter_map(|node| ports(facts, node, &used));
+    let adapters = shown.min_by_key(|bound| bound.rate).or_else(|| {
+        Some(Bound {
+            rate: facts.known(id, benchmark::STATED_RATE)?,
+            of: facts.known(id, benchmark::STATED_PORTS)?,
+            is_whole: false,
+        })
+    })?;
+    let has_one_rank = facts.known(id, benchmark::RANKS) == Some(hosts);
+    Some(match nvlink {
+        _ if has_one_rank => Bound {
+            is_whole: true,
+            ..adapters
+        },
+        Some(rate) if rate < adapters.rate => Bound {
+            rate,
+            of: format!("NVLink of {}", facts.known(id, benchmark::GPUS)?).into(),
+            is_whole: true,
+        },
+        known => Bound {
+            is_whole: known.is_some(),
+            ..adapters
+        },
+    })
+}
+
+/// The devices that NCCL uses, as far as the log names them.
+fn used_devices(facts: &Facts) -> BTreeSet<Arc<str>> {
+    let hosts = facts.all(Subject::Host);
+    let named = hosts.filter_map(|id| facts.known(id, host::HCAS));
+    named.flat_map(|names| names.to_vec()).collect()
+}
+
+/// The fastest ports of a node that are active, together: a slower one carries storage or the management.
+fn ports(facts: &Facts, node: Id, used: &BTreeSet<Arc<str>>) -> Option<Bound> {
+    let counts = |id: &Id| {
+        let device = facts.ancestor(*id, Subject::Device);
+        let is_soft = |id| facts.known(id, device::SOFTWARE) == Some(true);
+        let is_used = |id| used.is_empty() || used.contains(facts.name(id));
+        facts.known(*id, port::STATE) == Some(PortState::Active)
+            && device.is_some_and(|device| !is_soft(device) && is_used(device))
+    };
+    let ports = facts.below(node, Subject::Port).filter(counts);
+    let rates: Vec<u64> = ports
+        .filter_map(|id| Some(facts.known(id, port::RATE)?.0))
+        .collect();
+    let most = *rates.iter().max()?;
+    let count = rates.iter().filter(|rate| **rate == most).count();
+    let ports = if count == 1 { "port" } else { "ports" };
+    let of = format!(
+        "{count} {ports} of {} on {}",
+        BitRate(most),
+        facts.name(node)
+    );
+    Some(Bound {
+        rate: BitRate(most.saturating_mul(count as u64)),
+        of: of.into(),
+        is_whole: false,
+    })
+}
+
+/// What a ring over the NVLinks of this model carries, by the part of its name that only boards with NVLink between all GPUs have.
+fn nvlink(model: &str) -> Option<BitRate> {
+    // Version, links, and GB/s of one (NVIDIA's data sheets).
+    const MODELS: [(&str, u64, f64, f64); 10] = [
+        ("P100-SXM", 1, 4.0, 20.0),
+        ("V100-SXM", 2, 6.0, 25.0),
+        ("A100-SXM", 3, 12.0, 25.0),
+        ("A800-SXM", 3, 8.0, 25.0),
+        ("H800", 4, 8.0, 25.0),
+        ("H100", 4, 18.0, 25.0),
+        ("H200", 4, 18.0, 25.0),
+        ("H20", 4, 18.0, 25.0),
+        ("B200", 5, 18.0, 50.0),
+        ("B300", 5, 18.0, 50.0),
+    ];
+    // Cards with a bridge, hosts with one GPU, and several models.
+    let upper = model.to_uppercase();
+    if ["PCI", " NVL", "GH200", ","]
+        .iter()
+        .any(|no| upper.contains(no))
+    {
+        return None;
+    }
+    let (_, version, links, speed) = MODELS.iter().find(|(name, ..)| upper.contains(name))?;
+    let each = bandwidth_model::nvlink(*version, *speed)?;
+    Some(bandwidth_model::rate(each * links))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_that_nvlink_joins() {
+        let of = |model| nvlink(model).map(bandwidth_model::gigabytes);
+        for (model, carries) in [
+            ("Tesla V100-SXM2-32GB", Some(132.0)),
+            ("NVIDIA A100-SXM4-80GB", Some(240.0)),
+            ("NVIDIA H100 80GB HBM3", Some(370.8)),
+            ("NVIDIA H20", Some(370.8)),
+            ("NVIDIA GB200", Some(721.8)),
+            ("NVIDIA H100 PCIe", None),
+            ("NVIDIA H100 NVL", None),
+            ("NVIDIA A100-PCIE-40GB", None),
+            ("NVIDIA GH200 480GB", None),
+            ("NVIDIA H100 80GB HBM3, NVIDIA A100-SXM4-80GB", None),
+            ("NVIDIA L40S", None),
+            ("AMD Instinct MI300X", None),
+        ] {
+            assert_eq!(of(model), carries, "{model}");
+        }
+    }
+}
