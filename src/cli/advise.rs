@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::input::BadUsage;
 use super::{Format, NodeArgs, input, output};
 use crate::derive::bandwidth_model;
-use crate::derive::step_time::{Measured, Parallel, Training};
+use crate::derive::step_time::{Measured, Parallel, Pipeline, Training};
 use crate::exit::Exit;
 use crate::fact::measurement::{self, MeasurementBackend};
 use crate::fact::{Fact, Facts, Id, Subject, gpu, path};
@@ -35,6 +35,15 @@ pub struct AdviseArgs {
     /// GPUs of a node that share each layer
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count())]
     pub tensor_parallel: u64,
+    /// Stages that the layers are divided into, one behind the other
+    #[arg(long, value_name = "N", requires_all = ["micro_batches", "activations"], value_parser = count())]
+    pub pipeline_parallel: Option<u64>,
+    /// Micro-batches of a step that go through the stages
+    #[arg(long, value_name = "N", requires = "pipeline_parallel", value_parser = count())]
+    pub micro_batches: Option<u64>,
+    /// What one of them hands to the next stage, as 117MB: its tokens times the hidden size times the bytes of a value
+    #[arg(long, value_name = "BYTES", requires = "pipeline_parallel", value_parser = quantity::size)]
+    pub activations: Option<f64>,
     /// Nodes; 1 where neither this nor --gpus is given
     #[arg(long, value_name = "N", value_parser = count())]
     pub nodes: Option<u64>,
@@ -164,6 +173,13 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
         nodes: shape.0,
         gpus_per_node: shape.1,
         bucket: args.bucket,
+        pipeline: (args.pipeline_parallel.zip(args.micro_batches))
+            .zip(args.activations)
+            .map(|((stages, micro_batches), activations)| Pipeline {
+                stages,
+                micro_batches,
+                activations,
+            }),
     };
     if !training
         .gpus_per_node
@@ -172,6 +188,15 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
         return Err(usage(format!(
             "--tensor-parallel {} does not divide the {} GPUs of a node",
             training.tensor_parallel, training.gpus_per_node
+        )));
+    }
+    let sharing = training.tensor_parallel.saturating_mul(training.stages());
+    if !training.gpus().is_multiple_of(sharing) {
+        return Err(usage(format!(
+            "{} stages of {} GPUs do not divide {} GPUs",
+            training.stages(),
+            training.tensor_parallel,
+            training.gpus()
         )));
     }
     let (measured, source) = bandwidth(args, &facts, node, &training)?;

@@ -59,6 +59,27 @@ pub struct Training {
     pub gpus_per_node: u64,
     /// How many bytes one collective has; `None` for all in one.
     pub bucket: Option<f64>,
+    /// How the layers are divided into stages; `None` where each GPU, or group of tensor parallelism, has all of them.
+    pub pipeline: Option<Pipeline>,
+}
+
+/// Layers in stages, one behind the other (pipeline parallelism).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pipeline {
+    /// Stages.
+    pub stages: u64,
+    /// Micro-batches of a step.
+    pub micro_batches: u64,
+    /// Bytes that one of them hands from a stage to the next: its tokens times the hidden size, and as much of gradients back.
+    pub activations: f64,
+}
+
+impl Pipeline {
+    /// The part of a step in which a stage waits for the others to fill and to drain, whatever the network.
+    pub fn bubble(&self) -> f64 {
+        let others = self.stages.saturating_sub(1) as f64;
+        others / (self.micro_batches as f64 + others)
+    }
 }
 
 impl Training {
@@ -69,7 +90,33 @@ impl Training {
 
     /// The ranks that hold the same part of each layer, among which the state is divided or reduced.
     pub fn data_ranks(&self) -> u64 {
-        self.gpus() / self.tensor_parallel.max(1)
+        self.gpus() / (self.tensor_parallel.max(1) * self.stages())
+    }
+
+    /// Stages of the pipeline; 1 for none.
+    pub fn stages(&self) -> u64 {
+        self.pipeline.map_or(1, |pipeline| pipeline.stages.max(1))
+    }
+
+    /// What each GPU holds of the model, in bytes.
+    pub fn part(&self) -> f64 {
+        self.model_bytes() / (self.tensor_parallel.max(1) * self.stages()) as f64
+    }
+
+    /// What each GPU of a stage in the middle sends to the stages before and behind it in a step, in bytes: GPUs that share a layer divide it.
+    pub fn sent_to_stages(&self) -> f64 {
+        let each = |one: Pipeline| 2.0 * one.micro_batches as f64 * one.activations;
+        let pipeline = self.pipeline.filter(|pipeline| pipeline.stages > 1);
+        pipeline.map_or(0.0, each) / self.tensor_parallel.max(1) as f64
+    }
+
+    /// How long that takes at this busbw: between nodes all GPUs of a node send over the same adapters.
+    pub fn between_stages(&self, busbw: f64) -> f64 {
+        let senders = match self.nodes {
+            0 | 1 => 1,
+            _ => self.gpus_per_node,
+        };
+        senders as f64 * self.sent_to_stages() / (busbw * 1e9)
     }
 
     /// Parameters, or gradients, of the whole model in bytes.
@@ -79,8 +126,8 @@ impl Training {
 
     /// What each GPU sends in a step, in bytes: its part of the model, as often as it passes.
     pub fn sent_by_each(&self) -> f64 {
-        let part = self.model_bytes() / self.tensor_parallel.max(1) as f64;
-        part * self.parallel.passes() as f64 * Collective::AllGather.bus_factor(self.data_ranks())
+        let passes = self.parallel.passes() as f64;
+        self.part() * passes * Collective::AllGather.bus_factor(self.data_ranks())
     }
 
     /// How many collectives a step has.
@@ -91,15 +138,13 @@ impl Training {
             Parallel::Zero3 => 3.0,
         };
         let each = match self.bucket {
-            Some(bucket) => {
-                (self.model_bytes() / self.tensor_parallel.max(1) as f64 / bucket).ceil()
-            }
+            Some(bucket) => (self.part() / bucket).ceil(),
             None => 1.0,
         };
         kinds * each.max(1.0)
     }
 
-    /// How long a step communicates, in seconds, at a busbw of this many GB/s between all GPUs, with this latency of one collective.
+    /// How long the collectives of a step take, in seconds, at a busbw of this many GB/s between all GPUs, with this latency of one collective.
     ///
     /// `t = B * passes * (n-1)/n / busbw`: of a busbw that counts 2(n-1)/n for an all-reduce and (n-1)/n for each of the others. Over several nodes
     /// the groups of tensor parallelism share the adapters, so that all of the model goes over what a busbw of the whole node measures; on one
@@ -111,7 +156,7 @@ impl Training {
         };
         let passes =
             self.parallel.passes() as f64 * Collective::AllGather.bus_factor(self.data_ranks());
-        let bytes = self.model_bytes() / shares * passes;
+        let bytes = self.model_bytes() / self.stages() as f64 / shares * passes;
         if bytes == 0.0 {
             return 0.0;
         }
@@ -134,6 +179,12 @@ impl Training {
             n => said.push(format!(
                 "groups of {n} GPUs inside a node share each layer; the activations that they exchange go over NVLink and are not counted"
             )),
+        }
+        if self.pipeline.is_some() {
+            said.push(
+                "neighbouring stages are on different nodes, and the ranks of a node in one stage; GPUs that share a layer divide what they hand on, and latency between stages is not counted"
+                    .to_owned(),
+            );
         }
         match self.bucket {
             None => said.push(

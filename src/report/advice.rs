@@ -12,7 +12,7 @@ use crate::derive::step_time::{
 use crate::measure::plan::alpha_beta::AlphaBeta;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-advice/1.0";
+pub const SCHEMA: &str = "rdma-doctor-advice/1.1";
 
 /// Where a bandwidth comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +88,8 @@ pub struct TrainedModel {
     pub gpus_per_node: u64,
     /// GPUs that share each layer.
     pub tensor_parallel: u64,
+    /// Stages of the pipeline; 1 for none.
+    pub pipeline_parallel: u64,
     /// Ranks that hold the same part of each layer.
     pub data_ranks: u64,
     /// Bytes of one collective; `null` for all in one.
@@ -120,10 +122,27 @@ pub struct Communication {
     pub count: f64,
     /// The data that each GPU sends.
     pub sent_by_each: f64,
-    /// How long it takes.
+    /// How long it takes, with what stages send to each other.
     pub seconds: f64,
+    /// What stages send to each other; `null` without a pipeline.
+    pub pipeline: Option<StageTraffic>,
     /// Over which algorithm that is, if it makes a difference: "ring" or "tree".
     pub algorithm: Option<&'static str>,
+}
+
+/// What the stages of a pipeline send to each other in a step.
+#[derive(Debug, Serialize)]
+pub struct StageTraffic {
+    /// Micro-batches.
+    pub micro_batches: u64,
+    /// Bytes that one of them hands from a stage to the next.
+    pub activations: f64,
+    /// The data that each GPU sends to other stages.
+    pub sent_by_each: f64,
+    /// How long it takes.
+    pub seconds: f64,
+    /// The part of a step in which a stage waits for others, whatever the network.
+    pub bubble: f64,
 }
 
 /// Whether the network of a node is enough.
@@ -247,13 +266,21 @@ impl Advice {
         let fitted = AlphaBeta::of(measured)
             .ok_or(InputError::Latency(measured.latency.unwrap_or_default()))?;
         let growth = grown(question, fitted);
+        let stages = training.between_stages(fitted.beta);
         let best = growth
             .iter()
             .min_by(|a, b| a.communication.total_cmp(&b.communication));
         let (seconds, algorithm) = match best {
             Some(best) => (best.communication, Some(best.algorithm)),
-            None => (communication(training, fitted), None),
+            None => (stages + communication(training, fitted), None),
         };
+        let pipeline = training.pipeline.map(|pipeline| StageTraffic {
+            micro_batches: pipeline.micro_batches,
+            activations: pipeline.activations,
+            sent_by_each: training.sent_to_stages(),
+            seconds: stages,
+            bubble: percent(pipeline.bubble(), 1.0),
+        });
         let mut assumptions = training.assumptions();
         assumptions.extend(rests_on(question));
         Ok(Advice {
@@ -275,6 +302,7 @@ impl Advice {
                 count: training.collectives(),
                 sent_by_each: training.sent_by_each(),
                 seconds,
+                pipeline,
                 algorithm,
             },
             class: classed(question),
@@ -312,12 +340,13 @@ fn trained(question: &Question) -> TrainedModel {
         nodes: training.nodes,
         gpus_per_node: training.gpus_per_node,
         tensor_parallel: training.tensor_parallel,
+        pipeline_parallel: training.stages(),
         data_ranks: training.data_ranks(),
         bucket: training.bucket,
     }
 }
 
-/// How long a step communicates. An all-reduce is a reduction and a gather, so each of these alone has half of its latency.
+/// How long the collectives of a step take. An all-reduce is a reduction and a gather, so each of these alone has half of its latency.
 fn communication(training: &Training, fitted: AlphaBeta) -> f64 {
     let latency = match training.parallel {
         Parallel::Ddp => fitted.alpha,
@@ -340,8 +369,8 @@ fn grown(question: &Question, fitted: AlphaBeta) -> Vec<ScaledCommunication> {
         Parallel::Ddp => &[Growth::Ring, Growth::Tree],
         _ => &[Growth::Ring],
     };
-    let part = training.model_bytes() / training.tensor_parallel.max(1) as f64;
-    let size = training.bucket.unwrap_or(part);
+    let size = training.bucket.unwrap_or(training.part());
+    let stages = training.between_stages(fitted.beta);
     let grow = |algorithm: &Growth| {
         let fitted = fitted.with_ranks(ranks, *algorithm);
         ScaledCommunication {
@@ -349,7 +378,7 @@ fn grown(question: &Question, fitted: AlphaBeta) -> Vec<ScaledCommunication> {
             ranks,
             latency: measured.latency.map(|_| fitted.alpha),
             busbw: bandwidth_model::rate(fitted.busbw(size)).0,
-            communication: communication(training, fitted),
+            communication: stages + communication(training, fitted),
         }
     };
     algorithms.iter().map(grow).collect()

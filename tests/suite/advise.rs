@@ -35,6 +35,10 @@ fn answers() {
             "tensor parallelism",
             "modelled-gpu-nvml.jsonl --params 7B --parallel fsdp --tensor-parallel 2",
         ),
+        (
+            "stages on a slow network",
+            "--params 176B --parallel zero1 --nodes 48 --gpus-per-node 8 --tensor-parallel 4 --pipeline-parallel 12 --micro-batches 64 --activations 117.440512MB --busbw 12.5_GB/s --step-time 30 --compute-time 20",
+        ),
     ] {
         let output = advise(args);
         assert!(output.status.success(), "{output:?}");
@@ -53,7 +57,7 @@ fn json_has_numbers_in_their_base_units() {
     );
     assert!(output.status.success(), "{output:?}");
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(value["schema"], "rdma-doctor-advice/1.0");
+    assert_eq!(value["schema"], "rdma-doctor-advice/1.1");
     assert_eq!(value["training"]["nodes"], 8);
     assert_eq!(value["bandwidth"]["busbw"], 1_589_908_000_000_u64);
     assert_eq!(value["bandwidth"]["measured"], false);
@@ -100,6 +104,16 @@ fn nonsense_is_a_wrong_command_line() {
         (
             format!("{model} {shape} --tensor-parallel 3 --busbw 5_GB/s"),
             "does not divide",
+        ),
+        (
+            format!("{model} {shape} --pipeline-parallel 4 --busbw 5_GB/s"),
+            "--micro-batches",
+        ),
+        (
+            format!(
+                "{model} {shape} --pipeline-parallel 5 --micro-batches 8 --activations 1MB --busbw 5_GB/s"
+            ),
+            "do not divide 64",
         ),
         (
             format!("{model} {shape} --busbw 5_GB/s --measured-nodes 1"),

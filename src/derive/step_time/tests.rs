@@ -12,6 +12,7 @@ fn seven_billion(parallel: Parallel) -> Training {
         nodes: 4,
         gpus_per_node: 8,
         bucket: None,
+        pipeline: None,
     }
 }
 
@@ -207,4 +208,46 @@ fn assumptions_are_said() {
     let divided = divided.assumptions();
     assert!(divided.iter().any(|said| said.contains("activations")));
     assert!(divided.iter().any(|said| said.contains("25.0 MB")));
+}
+
+/// BLOOM: 176 billion parameters in bfloat16, 48 nodes with 8 GPUs, 4 GPUs share a layer, 12 stages, 8 replicas of 64 micro-batches: 2 sequences of 2048 tokens
+/// with 14336 numbers of two bytes are 117.440512 MB.
+#[test]
+fn stages_send_activations_and_hold_a_part_of_the_layers() {
+    let bloom = Training {
+        parameters: 176e9,
+        bytes: 2.0,
+        parallel: Parallel::Zero1,
+        tensor_parallel: 4,
+        nodes: 48,
+        gpus_per_node: 8,
+        bucket: None,
+        pipeline: Some(Pipeline {
+            stages: 12,
+            micro_batches: 64,
+            activations: 117_440_512.0,
+        }),
+    };
+    assert_eq!((bloom.gpus(), bloom.data_ranks()), (384, 8));
+    near(bloom.part(), 352e9 / 48.0);
+    // Forward and backward, a fourth of each: 2 * 64 * 117.440512 MB / 4.
+    near(bloom.sent_to_stages(), 3_758_096_384.0);
+    // Eight GPUs of a node over 12.5 GB/s.
+    near(bloom.between_stages(12.5), 2.405181685760);
+    // Collectives of a twelfth of the model: 352 GB / 12 * 2 * 7/8 at 12.5 GB/s.
+    near(bloom.communication(12.5, 0.0), 4.106666666667);
+    near(bloom.sent_by_each(), 352e9 / 48.0 * 2.0 * 7.0 / 8.0);
+    near(bloom.pipeline.unwrap().bubble(), 11.0 / 75.0);
+    // On one node each GPU has links of its own, and one stage sends nothing.
+    let one_node = Training { nodes: 1, ..bloom };
+    near(one_node.between_stages(100.0), 0.03758096384);
+    let one_stage = bloom.pipeline.map(|pipeline| Pipeline {
+        stages: 1,
+        ..pipeline
+    });
+    let alone = Training {
+        pipeline: one_stage,
+        ..bloom
+    };
+    assert_eq!((alone.sent_to_stages(), alone.data_ranks()), (0.0, 96));
 }

@@ -13,6 +13,7 @@ fn question() -> Question {
             nodes: 8,
             gpus_per_node: 8,
             bucket: None,
+            pipeline: None,
         },
         dtype: "bf16",
         measured: Measured {

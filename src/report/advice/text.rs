@@ -22,6 +22,10 @@ pub fn write(out: &mut dyn Write, advice: &Advice, width: usize) -> io::Result<(
         0 | 1 => String::new(),
         n => format!(", {n} of which share each layer"),
     };
+    let tensor = match trained.pipeline_parallel {
+        0 | 1 => tensor,
+        n => format!("{tensor}, in {n} stages"),
+    };
     line(
         "training",
         &format!(
@@ -54,6 +58,19 @@ pub fn write(out: &mut dyn Write, advice: &Advice, width: usize) -> io::Result<(
             sent.collectives
         ),
     )?;
+    if let Some(stages) = &sent.pipeline {
+        line(
+            "pipeline",
+            &format!(
+                "{} GB by each GPU to other stages, {} micro-batches of {} MB, in {}; a stage waits for the others in {} % of a step, whatever the network",
+                digits(stages.sent_by_each / 1e9),
+                stages.micro_batches,
+                digits(stages.activations / 1e6),
+                seconds(stages.seconds),
+                stages.bubble
+            ),
+        )?;
+    }
     let over = sent
         .algorithm
         .map_or(String::new(), |algorithm| format!(", over a {algorithm}"));
