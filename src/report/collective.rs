@@ -1,5 +1,6 @@
 //! What collectives measured: a row for each operation and size, and the ranks that did not end well.
 
+pub mod nccl_tests;
 pub mod text;
 
 use serde::Serialize;
@@ -9,9 +10,10 @@ use crate::measure::plan::reply::{Carried, Ended, GpuMemory, RankReply};
 use crate::measure::plan::results::{Results, Row};
 use crate::measure::plan::run::Backend;
 use crate::measure::plan::scope::Scopes;
+use crate::measure::plan::statistics;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-collective/1.0";
+pub const SCHEMA: &str = "rdma-doctor-collective/1.1";
 
 /// The measurements of a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
 #[derive(Debug, Serialize)]
@@ -80,10 +82,16 @@ pub struct MeasuredPoint {
     pub memory: &'static str,
     /// Operations that were timed together.
     pub iterations: u64,
+    /// Trials that came first and did not count.
+    pub warmups: u64,
     /// Trials that were timed, of all ranks.
     pub trials: u64,
     /// How long an operation took: the mean over the ranks, the median of the trials.
     pub time: Option<f64>,
+    /// The mean of the trials, as nccl-tests has it.
+    pub time_mean: Option<f64>,
+    /// The standard deviation of the trials, in percent of their mean, as nccl-tests has it.
+    pub variation: Option<f64>,
     /// The interquartile range of the trials, in percent of the median.
     pub spread: Option<f64>,
     /// Whether the trials agree enough for the median to count.
@@ -92,6 +100,8 @@ pub struct MeasuredPoint {
     pub algbw: Option<u64>,
     /// The traffic of the hardware in one direction.
     pub busbw: Option<u64>,
+    /// The mean of the bus bandwidths of the trials, as all_reduce_bench has it.
+    pub busbw_mean: Option<u64>,
     /// Elements whose value was looked at, on all ranks.
     pub checked: u64,
     /// How many of these are wrong.
@@ -151,6 +161,7 @@ impl MeasuredPoint {
             .collective
             .shape(elements as usize, ranks.max(1) as usize);
         let collective = point.collective;
+        let rates: Vec<f64> = row.seconds.iter().map(|seconds| 1.0 / seconds).collect();
         MeasuredPoint {
             collective: collective.name(),
             size: point.bytes,
@@ -166,12 +177,18 @@ impl MeasuredPoint {
                 false => "host",
             },
             iterations: point.iterations,
+            warmups: row.warmups,
             trials: row.seconds.len() as u64,
             time,
+            time_mean: statistics::mean(&row.seconds),
+            variation: statistics::variation(&row.seconds),
             spread: row.spread(),
             steady: row.spread().map(|spread| spread <= most.0),
             algbw: time.and_then(|t| Some(collective.algbw(point.bytes, t)?.0)),
             busbw: time.and_then(|t| Some(collective.busbw(point.bytes, t, ranks)?.0)),
+            // The mean of rates is the rate of the harmonic mean of times.
+            busbw_mean: statistics::mean(&rates)
+                .and_then(|rate| Some(collective.busbw(point.bytes, 1.0 / rate, ranks)?.0)),
             checked: row.checked,
             wrong: row.wrong,
             first_wrong: row.first_wrong,

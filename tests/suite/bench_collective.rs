@@ -26,7 +26,7 @@ fn point(collective: Collective, bytes: u64) -> Point {
         awaited: false,
         adaptive: false,
         gpu_memory: false,
-        warmups: 1,
+        warmups: Some(1),
         trials: 2,
     }
 }
@@ -276,6 +276,65 @@ fn a_recording_replays_to_the_same_report_redacted_or_not() {
             }
         }
         assert_eq!(measured, replayed);
+    }
+}
+
+/// The form of nccl-tests, with the warm-up trials that there were.
+#[test]
+fn results_in_the_form_of_nccl_tests() {
+    let doctor = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
+        command.args(["bench", "all-reduce", "--backend", "tcp", "--ranks", "2"]);
+        let out = command.args(args).output().unwrap();
+        assert!(matches!(out.status.code(), Some(0 | 1)), "{out:?}");
+        serde_json::from_slice::<Value>(&out.stdout).unwrap()
+    };
+    let sizes = ["-b", "4K", "-e", "64K", "-f", "4", "--trials", "3"];
+    let form = ["--format", "nccl-tests"];
+    let fixed = doctor(&[&sizes[..], &form, &["--warmups", "4"]].concat());
+    assert_eq!(
+        (&fixed["version"], &fixed["config"]["warmup_iters"]),
+        (&1.into(), &4.into())
+    );
+    assert_eq!(fixed["config"]["step_factor"], 4);
+    assert_eq!(fixed["config"]["devices"].as_array().unwrap().len(), 2);
+    assert_eq!(fixed["out_of_bounds"]["okay"], "true");
+    assert_eq!(fixed["start_time"].as_str().unwrap().len(), 19);
+    let rows = fixed["results"].as_array().unwrap();
+    let of_rows = rows.iter().map(|row| row["size"].as_u64().unwrap());
+    assert_eq!(of_rows.collect::<Vec<_>>(), [4096, 16384, 65536]);
+    let mut sum = 0.0;
+    for row in rows {
+        assert_eq!(
+            (&row["type"], &row["redop"]),
+            (&"float".into(), &"sum".into())
+        );
+        assert_eq!(
+            (&row["root"], &row["in_place"]),
+            (&"    -1".into(), &Value::Null)
+        );
+        assert_eq!(row["actual_iterations"], 300);
+        let of = |key: &str| row["out_of_place"][key].as_f64().unwrap();
+        let algbw = row["size"].as_f64().unwrap() / of("time") / 1e3;
+        // Over two ranks busbw is algbw.
+        for rate in [of("alg_bw"), of("bus_bw")] {
+            assert!((rate / algbw - 1.0).abs() < 1e-6, "{row}");
+        }
+        assert_eq!(of("nwrong"), 0.0);
+        sum += of("bus_bw");
+    }
+    let mean = fixed["average_bus_bandwidth"]["bandwidth"]
+        .as_f64()
+        .unwrap();
+    assert!((mean - sum / 3.0).abs() < 1e-9);
+    // Without a number they go on until they are steady, and the result says how many there were.
+    let own = doctor(&[&sizes[..], &["--format", "json"]].concat());
+    for row in own["rows"].as_array().unwrap() {
+        let warmups = row["warmups"].as_u64().unwrap();
+        assert!((2..=20).contains(&warmups), "{row}");
+        let [time, mean] = ["busbw", "busbw_mean"].map(|key| row[key].as_f64().unwrap());
+        assert!(mean > time / 10.0 && mean < time * 10.0, "{row}");
+        assert!(row["variation"].as_f64().unwrap() >= 0.0);
     }
 }
 

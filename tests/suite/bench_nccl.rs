@@ -64,7 +64,7 @@ fn the_bus_bandwidth_of_a_node_that_is_well_is_what_its_links_carry() {
         return;
     };
     let (value, status, said) = bench(&stage, &["all-reduce", "-b", "256K", "-e", "1M", "-f", "4"]);
-    assert_eq!(value["schema"], "rdma-doctor-collective/1.0");
+    assert_eq!(value["schema"], "rdma-doctor-collective/1.1");
     assert_eq!(value["backend"], "nccl");
     assert_eq!(value["version"], "2.27.5");
     let library = stage.path_of("libnccl.so.2");
@@ -103,7 +103,7 @@ fn each_collective_of_each_type_gives_each_rank_what_is_right() {
         awaited: of.op == Reduction::Max,
         adaptive: false,
         gpu_memory: false,
-        warmups: 0,
+        warmups: Some(0),
         trials: 1,
     });
     let points = points.collect();
@@ -205,7 +205,7 @@ fn ranks_that_hang_are_named_with_the_step_that_they_reached() {
     assert_eq!(found.len(), 4);
     for (_, ended, step, _) in found {
         assert_eq!(ended, "hung");
-        assert_eq!(step, "all-reduce of 64 KiB: warm-up 1 of 2");
+        assert_eq!(step, "all-reduce of 64 KiB: warm-up 1");
     }
     assert_eq!(status, 2);
     let (value, _, _) = bench(&node("nccl-hangs-in-init.toml").unwrap(), &args("64K"));

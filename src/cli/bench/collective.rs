@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::assembly;
 use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
-use crate::cli::MeasurementFormat;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::{TogetherArgs, starter};
+use crate::cli::{MeasurementFormat, output};
 use crate::exit::Exit;
 use crate::fact::limit;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
@@ -20,8 +20,8 @@ use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::run::{Backend, Point, iterations};
 use crate::measure::run::team::BisectionLimits;
 use crate::measure::run::team::PartRequest;
-use crate::report::collective::text;
-use crate::report::html::charts;
+use crate::report::collective::{nccl_tests, text};
+use crate::report::html::{Markup, charts};
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
 pub const REFERENCE: u64 = 4_000_000_000;
@@ -52,9 +52,9 @@ pub struct CollectiveArgs {
     /// Let the result replace what is sent
     #[arg(long)]
     pub in_place: bool,
-    /// Trials that come first and do not count
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000), default_value = "2")]
-    pub warmups: u64,
+    /// Trials that come first and do not count [default: until three in a row differ by 5 % at most, 20 trials and 2 seconds at most]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1000))]
+    pub warmups: Option<u64>,
     /// Timed trials
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
     pub trials: u64,
@@ -77,8 +77,21 @@ pub struct CollectiveArgs {
     #[command(flatten)]
     pub together: TogetherArgs,
     /// The output's format
-    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
-    pub format: MeasurementFormat,
+    #[arg(long, value_enum, default_value_t = CollectiveFormat::Text)]
+    pub format: CollectiveFormat,
+}
+
+/// The format of a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CollectiveFormat {
+    /// For people.
+    Text,
+    /// For programs: one object.
+    Json,
+    /// For what reads the JSON of nccl-tests (-J): version 1 of its form, with means.
+    NcclTests,
+    /// For a browser: one file with charts, which loads nothing.
+    Html,
 }
 
 /// The checks that judge what was measured.
@@ -136,9 +149,21 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
     let (collectives, _) = measuring::collectives(&facts, node, &recording, why);
     let report = measuring::judged(&mut facts, &recording, node, CHECKS)?;
     let text = |out: &mut dyn Write| text::write(out, &collectives);
-    measuring::show(args.format, &collectives, report.as_ref(), text, |page| {
-        charts::bandwidth(page, &collectives, None)
-    })?;
+    let draw = |page: &mut Markup| charts::bandwidth(page, &collectives, None);
+    let format = match args.format {
+        CollectiveFormat::Text => MeasurementFormat::Text,
+        CollectiveFormat::Html => MeasurementFormat::Html,
+        CollectiveFormat::Json | CollectiveFormat::NcclTests => MeasurementFormat::Json,
+    };
+    match args.format {
+        CollectiveFormat::NcclTests => output::print(|out| {
+            let (utc, micros) = (&recording.header.utc, recording.duration());
+            let value = nccl_tests::json(&collectives, utc, micros);
+            serde_json::to_writer_pretty(&mut *out, &value)?;
+            writeln!(out)
+        })?,
+        _ => measuring::show(format, &collectives, report.as_ref(), text, draw)?,
+    }
     let exit = measuring::exit(
         collectives.is_measured(),
         collectives.went_badly(),

@@ -24,7 +24,7 @@ pub fn points(ranks: u64, object: u64, rounds: u64, trials: u64) -> Vec<Point> {
         awaited: true,
         adaptive: false,
         gpu_memory: false,
-        warmups: 1,
+        warmups: Some(1),
         trials,
     };
     let gather = |bytes: u64| point(Collective::AllGather, ranks * bytes, DataType::Uint8);
@@ -91,6 +91,7 @@ mod tests {
             .map(|(point, time)| Row {
                 point,
                 seconds: vec![time],
+                warmups: 1,
                 checked: 1,
                 wrong: 0,
                 first_wrong: None,

@@ -16,7 +16,7 @@ const FACTOR: u64 = 8;
 pub fn points(bytes: u64, ranks: u64, trials: u64) -> Vec<Point> {
     let point = |bytes: u64, iterations: u64| Point {
         iterations,
-        warmups: 1,
+        warmups: Some(1),
         trials,
         ..Point::all_reduce(bytes, ranks)
     };
@@ -79,6 +79,7 @@ mod tests {
         Row {
             point,
             seconds: vec![seconds; 3],
+            warmups: 1,
             checked: 1,
             wrong: 0,
             first_wrong: None,

@@ -239,7 +239,7 @@ mod tests {
             awaited: false,
             adaptive: false,
             gpu_memory: false,
-            warmups: 1,
+            warmups: Some(1),
             trials: 2,
         };
         let reply = RankReply {

@@ -32,6 +32,8 @@ pub struct Row {
     pub point: Point,
     /// How long one operation took in each trial, in seconds: the mean over the ranks. Empty where a rank did not measure it.
     pub seconds: Vec<f64>,
+    /// Trials that came first and did not count, in the run that had most of them.
+    pub warmups: u64,
     /// Elements that were looked at.
     pub checked: u64,
     /// How many of these are wrong.
@@ -111,6 +113,7 @@ impl Results {
         let mut row = Row {
             point: point.clone(),
             seconds: Vec::new(),
+            warmups: 0,
             checked: 0,
             wrong: 0,
             first_wrong: None,
@@ -123,6 +126,7 @@ impl Results {
                 .collect();
             for (rank, reply) in replies.iter().enumerate() {
                 let Some(reply) = reply else { continue };
+                row.warmups = row.warmups.max(reply.point.warmups.unwrap_or_default());
                 row.checked += reply.checked;
                 row.wrong += reply.wrong;
                 if let (Some(place), None) = (reply.first_wrong, row.first_wrong) {
@@ -191,7 +195,7 @@ mod tests {
             awaited: false,
             adaptive: false,
             gpu_memory: false,
-            warmups: 1,
+            warmups: Some(1),
             trials: 3,
         }
     }

@@ -90,13 +90,19 @@ pub struct Point {
     /// Whether RDMA writes go from GPU to GPU, where the backend has the choice (verbs): else the data is in the host's memory. NCCL's is always on GPUs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gpu_memory: bool,
-    /// Trials that come first and do not count.
-    pub warmups: u64,
+    /// Trials that come first and do not count; absent where they go on until they are steady. A reply has how many there were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmups: Option<u64>,
     /// Trials that count.
     pub trials: u64,
 }
 
 impl Point {
+    /// What a rank does of it: trials, those of a warm-up that is soon steady among them, and to prepare and verify.
+    pub fn steps(&self) -> u64 {
+        self.warmups.unwrap_or(STEADY) + self.trials + 2
+    }
+
     /// A sum of single-precision numbers over all ranks, out of place, in whole elements of each rank.
     pub fn all_reduce(bytes: u64, ranks: u64) -> Self {
         let dtype = DataType::Float32;
@@ -110,11 +116,14 @@ impl Point {
             awaited: false,
             adaptive: false,
             gpu_memory: false,
-            warmups: 2,
+            warmups: Some(2),
             trials: 5,
         }
     }
 }
+
+/// So many warm-up trials in a row that take as long as each other are steady.
+pub const STEADY: u64 = 3;
 
 /// Operations of this size that are timed together: small ones take less than a clock and a barrier tell.
 pub fn iterations(bytes: u64) -> u64 {
@@ -264,7 +273,7 @@ mod tests {
             awaited: false,
             adaptive: false,
             gpu_memory: false,
-            warmups: 2,
+            warmups: Some(2),
             trials: 5,
         };
         let off = Arm {

@@ -5,6 +5,21 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(&sorted(values), 0.5)
 }
 
+/// The mean; `None` without values.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The standard deviation of all values there are, of their mean, in percent; `None` without values, or where the mean is not above zero.
+pub fn variation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|mean| *mean > 0.0)?;
+    let squares = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>();
+    Some(100.0 * (squares / values.len() as f64).sqrt() / mean)
+}
+
 /// How far the middle half of the values lies apart, of the median, in percent: one trial that was disturbed does not count against the
 /// others. `None` without values, or where the median is not above zero.
 pub fn spread(values: &[f64]) -> Option<f64> {
@@ -72,6 +87,15 @@ mod tests {
         ] {
             assert_eq!(median(values), expected, "{values:?}");
         }
+    }
+
+    #[test]
+    fn means_and_how_far_values_lie_from_them() {
+        assert_eq!((mean(&[]), variation(&[])), (None, None));
+        assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
+        // Of all values there are, not of a sample of more: 2 of 10.
+        assert_eq!(variation(&[8.0, 12.0]), Some(20.0));
+        assert_eq!(variation(&[0.0]), None);
     }
 
     #[test]

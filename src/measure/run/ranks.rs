@@ -666,11 +666,10 @@ fn start(
         seconds: how.deadline.as_secs_f64(),
         seed: plan.seed,
     };
-    let of_point = |point: &Point| point.warmups + point.trials + 2;
     let mut rank = Rank {
         step: "starting".into(),
         // Connecting, waiting for the others, closing.
-        of: 3 + job.points.iter().map(of_point).sum::<u64>(),
+        of: 3 + job.points.iter().map(Point::steps).sum::<u64>(),
         sleeps: plan.backend == Backend::Tcp,
         ..Rank::default()
     };

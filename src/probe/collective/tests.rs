@@ -37,7 +37,7 @@ fn point() -> Point {
         awaited: false,
         adaptive: false,
         gpu_memory: false,
-        warmups: 1,
+        warmups: Some(1),
         trials: 3,
     }
 }

@@ -259,7 +259,11 @@ pub fn table(out: &mut dyn Write, rows: &[MeasuredPoint]) -> io::Result<()> {
     let mut marks = Vec::new();
     if let Some(row) = rows.iter().find(|row| row.checked > 0) {
         let trials = plural(row.trials, "trial");
-        marks.push(format!("median of {trials}, mean over the ranks"));
+        let warmups = rows.iter().map(|row| row.warmups).max().unwrap_or(0);
+        marks.push(format!(
+            "median of {trials} after {}, mean over the ranks",
+            plural(warmups, "warm-up")
+        ));
     }
     if rows.iter().any(|row| row.in_place) {
         marks.push("in place".into());

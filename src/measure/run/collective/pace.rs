@@ -11,13 +11,19 @@ use super::rank_messages::RankJob;
 use crate::fact::Bytes;
 use crate::live::clock;
 use crate::live::failure::Failure;
-use crate::measure::plan::run::{Point, iterations};
+use crate::measure::plan::run::{Point, STEADY, iterations};
 use std::time::Instant;
 
 /// The first size that is tried.
 const FIRST: u64 = 64 << 10;
 /// How much larger the next one is.
 const GROWTH: u64 = 16;
+/// Warm-up trials that get steady, at most.
+pub(super) const WARM_UPS: u64 = 20;
+/// How much longer than the fastest of the last ones the slowest of steady trials takes at most.
+const APART: f64 = 1.05;
+/// How long warm-up trials go on that do not get steady.
+const WARM_UP_TIME: Duration = Duration::from_secs(2);
 /// How long an operation of a size that nobody asked for takes at most, in seconds: longer ones say no more.
 const LONG: f64 = 1.0;
 
@@ -35,7 +41,7 @@ pub(super) fn settle(
     if is_fixed || job.points.iter().any(|point| point.gpu_memory) {
         return Ok(point.clone());
     }
-    let most = (share / (point.warmups + point.trials + 2) as f64).min(LONG);
+    let most = (share / point.steps() as f64).min(LONG);
     let ranks = job.ranks as u64;
     let once = |bytes: u64| Point {
         bytes: point.dtype.whole(bytes, ranks),
@@ -112,6 +118,23 @@ impl Pace {
     /// An operation took so long.
     pub(super) fn took(&mut self, time: Duration) {
         self.longest = self.longest.max(time.as_secs_f64());
+    }
+
+    /// Whether warm-up ends on all ranks after trials of these times: the last of them are steady, or it took long enough.
+    pub(super) fn is_warm(
+        &self,
+        times: &[Duration],
+        exchange: &mut dyn RankExchange,
+    ) -> Result<bool, Failure> {
+        let last = times.iter().rev().take(STEADY as usize);
+        let (least, most) = (last.clone().min(), last.max());
+        let is_steady = times.len() >= STEADY as usize
+            && least
+                .zip(most)
+                .is_some_and(|(a, b)| b.as_secs_f64() <= APART * a.as_secs_f64());
+        let is_long = times.len() > 1 && self.begun.elapsed() > WARM_UP_TIME;
+        let all = exchange.all_gather(json!(is_steady || is_long))?;
+        Ok(all.iter().all(|one| one.as_bool() == Some(true)))
     }
 
     /// Whether all ranks have time for one more, for `further` after it, and to verify. All ranks begin together after it.

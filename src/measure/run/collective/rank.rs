@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::backend::{Backend, Identity, RankSetup};
 use super::cpu_wait::CpuTime;
-use super::pace::{self, Pace};
+use super::pace::{self, Pace, WARM_UPS};
 use super::rank_exchange::RankExchange;
 use super::rank_messages::{RankCommand, RankJob, RankMessage};
 use super::test_data::TestData;
@@ -181,12 +181,22 @@ fn at_point(
     };
     fresh(backend)?;
     let mut pace = Pace::new(share);
-    for trial in 1..=point.warmups {
-        exchange.report_step(&format!("{name}: warm-up {trial} of {}", point.warmups));
+    let mut warm_ups = Vec::new();
+    let most = point.warmups.unwrap_or(WARM_UPS);
+    let of = point
+        .warmups
+        .map_or(String::new(), |count| format!(" of {count}"));
+    for trial in 1..=most {
+        exchange.report_step(&format!("{name}: warm-up {trial}{of}"));
         if !pace.go_on(exchange, point.trials)? {
             break;
         }
-        pace.took(backend.run(exchange, point)?);
+        let time = backend.run(exchange, point)?;
+        pace.took(time);
+        warm_ups.push(time);
+        if point.warmups.is_none() && pace.is_warm(&warm_ups, exchange)? {
+            break;
+        }
     }
     let mut ms = Vec::new();
     let (begun, before) = (clock::now(), CpuTime::own());
@@ -211,7 +221,10 @@ fn at_point(
     backend.run(exchange, &once)?;
     let checked = data.check(|from, into| backend.result(from, into))?;
     Ok(PointReply {
-        point: point.clone(),
+        point: Point {
+            warmups: Some(warm_ups.len() as u64),
+            ..point.clone()
+        },
         ms,
         waited,
         checked: checked.elements,

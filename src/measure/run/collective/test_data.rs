@@ -316,7 +316,7 @@ mod tests {
             awaited: false,
             adaptive: false,
             gpu_memory: false,
-            warmups: 0,
+            warmups: Some(0),
             trials: 1,
         }
     }

@@ -79,7 +79,7 @@ mod tests {
             awaited: false,
             adaptive: false,
             gpu_memory: false,
-            warmups: 0,
+            warmups: Some(0),
             trials: 1,
         };
         Layout::of(&point, 3, 4)

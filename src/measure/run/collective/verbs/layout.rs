@@ -163,7 +163,7 @@ mod tests {
             op: Reduction::Sum,
             in_place: false,
             iterations: 1,
-            warmups: 0,
+            warmups: Some(0),
             trials: 1,
             awaited: false,
             adaptive: false,

@@ -157,7 +157,7 @@ fn point(collective: Collective, elements: usize) -> Point {
         op: Reduction::Sum,
         in_place: false,
         iterations: 1,
-        warmups: 0,
+        warmups: Some(0),
         trials: 1,
         awaited: false,
         adaptive: false,
