@@ -117,6 +117,10 @@ impl fmt::Display for Seconds {
                 trimmed(f, self.0 * 1e6, 1)?;
                 f.write_str(" µs")
             }
+            None if self.0 >= 1e-3 && self.0 < 1e-2 => {
+                trimmed(f, self.0 * 1e3, 2)?;
+                f.write_str(" ms")
+            }
             None => {
                 trimmed(f, self.0, 3)?;
                 f.write_str(" s")

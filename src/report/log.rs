@@ -265,8 +265,8 @@ fn headline(
             n => format!(" (and {} more)", n - 1),
         };
         let cause = format!("{}{more}", first.sentence);
-        // Of a run that failed the failure comes first.
-        match first.severity == "error" {
+        // The failure of a run comes first, and what a benchmark has against it before its figures.
+        match first.severity == "error" || answers.is_empty() {
             true => said.insert(0, cause),
             false => said.push(cause),
         }

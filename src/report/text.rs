@@ -64,16 +64,25 @@ pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     }
 }
 
-/// As many clauses of an answer as these columns hold, one at least, and the others.
+/// As many clauses of an answer as these columns hold, or parts of its first clause, and the others.
 fn lead(answer: &str, columns: usize) -> (&str, &str) {
     if visible(answer) <= columns {
         return (answer, "");
     }
     let ends = answer.match_indices(". ").chain(answer.match_indices("; "));
     let ends: Vec<usize> = ends.map(|(at, _)| at).collect();
-    let fitting = ends.iter().filter(|at| visible(&answer[..**at]) <= columns);
-    match fitting.max().or_else(|| ends.iter().min()) {
-        Some(at) => (&answer[..*at], &answer[*at + 2..]),
+    let fits = |at: &usize| visible(&answer[..*at]) <= columns;
+    let is_outside = |at: &usize| {
+        let before = &answer[..*at];
+        before.matches('(').count() == before.matches(')').count()
+    };
+    let parts = answer.match_indices(", ").map(|(at, _)| at);
+    let parts = parts.filter(is_outside);
+    let end = (ends.iter().copied().filter(fits).max())
+        .or_else(|| parts.filter(fits).max())
+        .or_else(|| ends.iter().copied().min());
+    match end {
+        Some(at) => (&answer[..at], &answer[at + 2..]),
         None => (answer, ""),
     }
 }
