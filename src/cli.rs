@@ -203,11 +203,11 @@ pub enum MeasurementFormat {
 /// Which checks are judged.
 #[derive(Clone, Debug, Args)]
 pub struct SelectArgs {
-    /// Judge only the checks with this id or glob (repeatable)
-    #[arg(long, value_name = "ID")]
+    /// Judge only the checks with these ids or globs (repeatable)
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Leave out the checks with this id or glob (repeatable)
-    #[arg(long, value_name = "ID")]
+    /// Leave out the checks with these ids or globs (repeatable)
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub skip: Vec<String>,
     /// Judge the checks in this directory too, in addition to the built-in ones and /etc/rdma-doctor/checks.d
     #[arg(long, value_name = "DIR")]

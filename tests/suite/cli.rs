@@ -64,6 +64,15 @@ fn every_exit_status_has_a_case() {
         &open,
     ];
     assert_eq!(code(&one_open), 3, "a check that was chosen is open");
+    let chosen = |only: &[&str]| {
+        let args = [&["check", "--format", "json"], only, &[&open]].concat();
+        report(&args)["counts"]["checks"].clone()
+    };
+    let both = ["--only", "link/port-down,device/provider-missing"];
+    assert_eq!(
+        (chosen(&both), chosen(&one_open[1..5])),
+        (2.into(), 2.into())
+    );
     let strict = ["check", "--strict", &fixture("rxe-healthy.jsonl.zst")];
     assert_eq!(code(&strict), 3);
     let none = ["check", "--require", "none"];
