@@ -2,13 +2,18 @@
 
 pub mod text;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::check::{Catalogue, Check, Outcome, Verdict};
 use crate::diagnosis;
-use crate::fact::arm::{ArmApplied, Outcome as Did};
+use crate::fact::arm::{ArmApplied, InterNodeTransport, Outcome as Did};
+use crate::fact::factor::FactorChange;
 use crate::fact::measurement::{MeasurementBackend, NodeSpan};
-use crate::fact::{Facts, Id, Subject, arm, effect, factor, limit, measurement};
+use crate::fact::{
+    BitRate, Facts, Id, Key, Percent, Subject, Typed, arm, effect, factor, limit, measurement,
+};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-ablation/1.0";
@@ -183,92 +188,97 @@ impl Ablation {
     }
 }
 
+/// The facts of one subject, as a report has them.
+#[derive(Clone, Copy)]
+struct Of<'f>(&'f Facts, Id);
+
+impl Of<'_> {
+    fn known<T: Typed>(self, key: Key<T>) -> Option<T> {
+        self.0.known(self.1, key)
+    }
+
+    fn text(self, key: Key<Arc<str>>) -> Option<String> {
+        self.known(key).map(|text| text.to_string())
+    }
+
+    fn percent(self, key: Key<Percent>) -> Option<f64> {
+        self.known(key).map(|percent| percent.0)
+    }
+
+    fn interval(self, least: Key<Percent>, most: Key<Percent>) -> Option<[f64; 2]> {
+        Some([self.percent(least)?, self.percent(most)?])
+    }
+
+    fn rate(self, key: Key<BitRate>) -> Option<u64> {
+        self.known(key).map(|rate| rate.0)
+    }
+
+    fn count(self, key: Key<u64>) -> u64 {
+        self.known(key).unwrap_or(0)
+    }
+
+    fn each<T>(self, subject: Subject, of: impl Fn(Of<'_>) -> T) -> Vec<T> {
+        let below = self.0.below(self.1, subject);
+        below.map(|id| of(Of(self.0, id))).collect()
+    }
+}
+
 impl Measurement {
     fn of(facts: &Facts, id: Id) -> Self {
-        let text = |key| {
-            facts
-                .known(id, key)
-                .map(|text: std::sync::Arc<str>| text.to_string())
-        };
+        let of = Of(facts, id);
+        let notes = of.known(measurement::READ_AS);
         Measurement {
             name: facts.name(id).to_owned(),
-            means: facts
-                .known(id, measurement::MEANS)
-                .map(MeasurementBackend::word),
-            user_reported: facts.known(id, measurement::USER_REPORTED) == Some(true),
-            read_as: facts
-                .known(id, measurement::READ_AS)
-                .map_or(Vec::new(), |notes| {
-                    notes.iter().map(ToString::to_string).collect()
-                }),
-            nodes: facts.known(id, measurement::NODES).or_else(|| {
-                match facts.known(id, measurement::SPAN) {
-                    Some(NodeSpan::One) => Some(1),
-                    _ => None,
-                }
+            means: of.known(measurement::MEANS).map(MeasurementBackend::word),
+            user_reported: of.known(measurement::USER_REPORTED) == Some(true),
+            read_as: notes.map_or(Vec::new(), |notes| {
+                notes.iter().map(ToString::to_string).collect()
             }),
-            ranks: facts.known(id, measurement::RANKS),
-            library: text(measurement::LIBRARY),
-            library_version: text(measurement::LIBRARY_VERSION),
-            rounds: facts.known(id, measurement::ROUNDS),
-            spread: facts.known(id, measurement::SPREAD).map(|p| p.0),
-            drift: facts.known(id, measurement::DRIFT).map(|p| p.0),
-            quiet: facts.known(id, measurement::QUIET),
-            ceiling: facts.known(id, measurement::CEILING).map(|rate| rate.0),
-            arms: facts
-                .below(id, Subject::Arm)
-                .map(|id| Arm::of(facts, id))
-                .collect(),
-            factors: facts
-                .below(id, Subject::Factor)
-                .map(|id| Factor::of(facts, id))
-                .collect(),
+            nodes: of.known(measurement::NODES).or_else(|| {
+                let span = of.known(measurement::SPAN);
+                (span == Some(NodeSpan::One)).then_some(1)
+            }),
+            ranks: of.known(measurement::RANKS),
+            library: of.text(measurement::LIBRARY),
+            library_version: of.text(measurement::LIBRARY_VERSION),
+            rounds: of.known(measurement::ROUNDS),
+            spread: of.percent(measurement::SPREAD),
+            drift: of.percent(measurement::DRIFT),
+            quiet: of.known(measurement::QUIET),
+            ceiling: of.rate(measurement::CEILING),
+            arms: of.each(Subject::Arm, Arm::of),
+            factors: of.each(Subject::Factor, Factor::of),
         }
     }
 }
 
 impl Arm {
-    fn of(facts: &Facts, id: Id) -> Self {
-        let text = |key| {
-            facts
-                .known(id, key)
-                .map(|text: std::sync::Arc<str>| text.to_string())
-        };
-        let rate = |key| {
-            facts
-                .known(id, key)
-                .map(|rate: crate::fact::BitRate| rate.0)
-        };
-        let percent = |key| facts.known(id, key).map(|p: crate::fact::Percent| p.0);
-        let valid = facts.known(id, arm::VALID);
-        let trouble = match (facts.known(id, arm::HUNG), facts.known(id, arm::FAILED)) {
-            (Some(true), _) => text(arm::LAST_STEP).map(|step| format!("hung; {step}")),
-            (_, Some(true)) => text(arm::FAILURE),
-            _ if facts.known(id, arm::WRONG).is_some_and(|wrong| wrong > 0) => {
-                text(arm::WRONG_WHERE).map(|place| format!("wrong results: {place}"))
-            }
-            _ if valid == Some(false) => text(arm::INVALID_WHY),
+    fn of(of: Of<'_>) -> Self {
+        let valid = of.known(arm::VALID);
+        let trouble = match (of.known(arm::HUNG), of.known(arm::FAILED)) {
+            (Some(true), _) => of.text(arm::LAST_STEP).map(|step| format!("hung; {step}")),
+            (_, Some(true)) => of.text(arm::FAILURE),
+            _ if of.count(arm::WRONG) > 0 => of
+                .text(arm::WRONG_WHERE)
+                .map(|place| format!("wrong results: {place}")),
+            _ if valid == Some(false) => of.text(arm::INVALID_WHY),
             _ => None,
         };
         Arm {
-            name: facts.name(id).to_owned(),
-            variables: text(arm::VARIABLES),
-            figure: text(arm::FIGURE),
-            busbw: rate(arm::BUSBW),
-            interval: rate(arm::LOWER).zip(rate(arm::UPPER)).map(|(a, b)| [a, b]),
-            runs: facts.known(id, arm::RUNS),
-            started: facts.known(id, arm::STARTED),
-            effect: percent(arm::EFFECT),
-            effect_interval: percent(arm::EFFECT_LOWER)
-                .zip(percent(arm::EFFECT_UPPER))
-                .map(|(a, b)| [a, b]),
-            outcome: facts.known(id, arm::OUTCOME).map(Did::word),
-            between: facts
-                .known(id, arm::BETWEEN)
-                .map(crate::fact::arm::InterNodeTransport::word),
-            paths: text(arm::PATHS),
-            honoured: facts.known(id, arm::HONOURED).map(ArmApplied::word),
-            honoured_why: text(arm::HONOURED_WHY),
+            name: of.0.name(of.1).to_owned(),
+            variables: of.text(arm::VARIABLES),
+            figure: of.text(arm::FIGURE),
+            busbw: of.rate(arm::BUSBW),
+            interval: of.rate(arm::LOWER).zip(of.rate(arm::UPPER)).map(Into::into),
+            runs: of.known(arm::RUNS),
+            started: of.known(arm::STARTED),
+            effect: of.percent(arm::EFFECT),
+            effect_interval: of.interval(arm::EFFECT_LOWER, arm::EFFECT_UPPER),
+            outcome: of.known(arm::OUTCOME).map(Did::word),
+            between: of.known(arm::BETWEEN).map(InterNodeTransport::word),
+            paths: of.text(arm::PATHS),
+            honoured: of.known(arm::HONOURED).map(ArmApplied::word),
+            honoured_why: of.text(arm::HONOURED_WHY),
             valid,
             trouble,
         }
@@ -276,81 +286,54 @@ impl Arm {
 }
 
 impl Factor {
-    fn of(facts: &Facts, id: Id) -> Self {
-        let text = |key| {
-            facts
-                .known(id, key)
-                .map(|text: std::sync::Arc<str>| text.to_string())
-        };
-        let count = |key| facts.known(id, key).unwrap_or(0);
-        let percent = |key| facts.known(id, key).map(|p: crate::fact::Percent| p.0);
+    fn of(of: Of<'_>) -> Self {
         Factor {
-            change: facts.name(id).to_owned(),
-            kind: facts
-                .known(id, factor::KIND)
-                .map(crate::fact::factor::FactorChange::word),
-            says: effect_sentence(facts, id),
-            pairs: count(factor::PAIRS),
-            unchanged: count(factor::UNCHANGED),
-            slower: count(factor::SLOWER),
-            faster: count(factor::FASTER),
-            undecided: count(factor::UNDECIDED),
-            effect: percent(factor::EFFECT),
-            range: percent(factor::LEAST)
-                .zip(percent(factor::MOST))
-                .map(|(a, b)| [a, b]),
-            interacts_with: text(factor::INTERACTS_WITH),
-            honoured: facts.known(id, factor::HONOURED).map(ArmApplied::word),
-            effects: facts
-                .below(id, Subject::Effect)
-                .map(|id| Effect::of(facts, id))
-                .collect(),
+            change: of.0.name(of.1).to_owned(),
+            kind: of.known(factor::KIND).map(FactorChange::word),
+            says: effect_sentence(of),
+            pairs: of.count(factor::PAIRS),
+            unchanged: of.count(factor::UNCHANGED),
+            slower: of.count(factor::SLOWER),
+            faster: of.count(factor::FASTER),
+            undecided: of.count(factor::UNDECIDED),
+            effect: of.percent(factor::EFFECT),
+            range: of.interval(factor::LEAST, factor::MOST),
+            interacts_with: of.text(factor::INTERACTS_WITH),
+            honoured: of.known(factor::HONOURED).map(ArmApplied::word),
+            effects: of.each(Subject::Effect, Effect::of),
         }
     }
 }
 
 impl Effect {
-    fn of(facts: &Facts, id: Id) -> Self {
-        let text = |key| {
-            facts
-                .known(id, key)
-                .map(|text: std::sync::Arc<str>| text.to_string())
-        };
-        let percent = |key| facts.known(id, key).map(|p: crate::fact::Percent| p.0);
+    fn of(of: Of<'_>) -> Self {
+        let contradiction = of.known(effect::CONTRADICTION);
         Effect {
-            reference: text(effect::REFERENCE),
-            arm: text(effect::ARM),
-            effect: percent(effect::EFFECT),
-            interval: percent(effect::LOWER)
-                .zip(percent(effect::UPPER))
-                .map(|(a, b)| [a, b]),
-            outcome: facts.known(id, effect::OUTCOME).map(Did::word),
-            contradictory: facts
-                .known(id, effect::CONTRADICTION)
-                .is_some_and(|by| by > facts.limit(limit::CONTRADICTION)),
+            reference: of.text(effect::REFERENCE),
+            arm: of.text(effect::ARM),
+            effect: of.percent(effect::EFFECT),
+            interval: of.interval(effect::LOWER, effect::UPPER),
+            outcome: of.known(effect::OUTCOME).map(Did::word),
+            contradictory: contradiction.is_some_and(|by| by > of.0.limit(limit::CONTRADICTION)),
         }
     }
 }
 
 /// The effect of a change, in words.
-fn effect_sentence(facts: &Facts, id: Id) -> String {
-    let count = |key| facts.known(id, key).unwrap_or(0);
-    let word = |key| {
-        let text: Option<std::sync::Arc<str>> = facts.known(id, key);
-        text.map_or_else(String::new, |text| text.to_string())
-    };
-    let pairs = count(factor::PAIRS);
+fn effect_sentence(of: Of<'_>) -> String {
+    let word = |key| of.text(key).unwrap_or_default();
+    let pairs = of.count(factor::PAIRS);
     let (unchanged, slower, faster) = (
-        count(factor::UNCHANGED),
-        count(factor::SLOWER),
-        count(factor::FASTER),
+        of.count(factor::UNCHANGED),
+        of.count(factor::SLOWER),
+        of.count(factor::FASTER),
     );
     let several = |n: u64| match pairs {
         1 => String::new(),
         _ => format!(" in {n} of {pairs} pairs"),
     };
     if pairs == 0 {
-        return match facts.known(id, factor::CURES) {
+        return match of.known(factor::CURES) {
             Some(true) => format!(
                 "lets it end well; without it the run {}",
                 word(factor::CURED)
@@ -361,7 +344,7 @@ fn effect_sentence(facts: &Facts, id: Id) -> String {
     if unchanged == pairs {
         return format!("changes nothing{}", several(unchanged));
     }
-    if facts.known(id, factor::ONLY_WITH) == Some(true) {
+    if of.known(factor::ONLY_WITH) == Some(true) {
         return format!(
             "costs {} alone, and {} with {}",
             word(factor::COST_WITHOUT),
@@ -370,7 +353,7 @@ fn effect_sentence(facts: &Facts, id: Id) -> String {
         );
     }
     let alone = word(factor::COST);
-    if facts.known(id, factor::OUTCOME) == Some(Did::Unchanged) {
+    if of.known(factor::OUTCOME) == Some(Did::Unchanged) {
         let range = word(factor::RANGE);
         return format!("changes nothing alone ({range} over {pairs} pairs)");
     }

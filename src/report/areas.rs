@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::{clause, many, plural};
-use crate::check::Catalogue;
-use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey};
-use crate::fact::{Facts, GapKind, Id, Subject};
+use super::{RecordedNode, clause, many, plural};
+use crate::check::{Catalogue, Verdict};
+use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey, RequiredAreas, survey};
+use crate::fact::{Facts, GapKind, Id, RECORD_THE_MACHINE, Subject, node};
 
 /// An area of a node, or of all nodes of a report.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +38,9 @@ pub struct AreaLine {
     wanting: bool,
     #[serde(skip)]
     whole: bool,
+    /// Whether what was recorded holds nothing of it. Nothing failed and nothing was refused then.
+    #[serde(skip)]
+    pub(super) unrecorded: bool,
     /// Of several nodes: what is missing, and on which.
     #[serde(skip)]
     of_nodes: Vec<(String, Vec<String>)>,
@@ -68,6 +71,8 @@ impl AreaLine {
         let missing = survey.lacks.iter();
         let mut missing: Vec<String> = missing.map(|lack| gap_sentence(facts, lack, of)).collect();
         missing.dedup();
+        let of_outputs =
+            facts.subject(of) == Subject::Node && facts.known(of, node::PASTED) == Some(true);
         AreaLine {
             area: catalogue.areas[survey.area].name.to_string(),
             state: survey.state.word(),
@@ -84,6 +89,7 @@ impl AreaLine {
             rank: survey.state,
             wanting: survey.is_wanting(),
             whole: survey.is_whole(),
+            unrecorded: is_unrecorded(survey, of_outputs),
             of_nodes: Vec::new(),
         }
     }
@@ -114,6 +120,7 @@ impl AreaLine {
         self.required |= other.required;
         self.wanting |= other.wanting;
         self.whole &= other.whole;
+        self.unrecorded &= other.unrecorded;
         self.remedy = self.remedy.take().or(other.remedy);
         if other.rank > self.rank {
             self.rank = other.rank;
@@ -136,6 +143,7 @@ impl AreaLine {
             rank: AreaState::NothingThere,
             wanting: false,
             whole: true,
+            unrecorded: true,
             of_nodes: Vec::new(),
         }
     }
@@ -163,6 +171,59 @@ impl AreaLine {
         }
         parts.join("; ")
     }
+}
+
+/// Whether an area was not examined for the one reason that a copied tree or the outputs of tools do not hold it.
+fn is_unrecorded(survey: &AreaSurvey, of_outputs: bool) -> bool {
+    let is_unavailable = |lack: &AreaGap| lack.kind == GapKind::Unavailable;
+    let is_unrecorded = |lack: &AreaGap| of_outputs || lack.remedy == Some(RECORD_THE_MACHINE);
+    survey.state == AreaState::NotExamined
+        && survey.withheld == 0
+        && survey.lacks.iter().all(is_unavailable)
+        && survey.lacks.iter().any(is_unrecorded)
+}
+
+/// The areas of nodes.
+pub(super) fn of_nodes(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    recordings: &[RecordedNode],
+    require: &RequiredAreas,
+) -> Vec<AreaLine> {
+    let lines = |node| of(catalogue, facts, verdicts, node, require);
+    if let [one] = recordings {
+        return lines(one.id);
+    }
+    let mut fold = FoldedAreas::default();
+    for one in recordings {
+        fold.add(lines(one.id), facts.name(one.id));
+    }
+    fold.lines()
+}
+
+/// The areas of all nodes together, if they are there.
+pub(super) fn of_all(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    require: &RequiredAreas,
+) -> Vec<AreaLine> {
+    let mut lines = of(catalogue, facts, verdicts, Facts::CLUSTER, require);
+    lines.retain(|line| line.rank != AreaState::NothingThere);
+    lines
+}
+
+fn of(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+    of: Id,
+    require: &RequiredAreas,
+) -> Vec<AreaLine> {
+    let surveys = survey(catalogue, facts, verdicts, of, require);
+    let line = |survey| AreaLine::of(catalogue, facts, &survey, of);
+    surveys.into_iter().map(line).collect()
 }
 
 /// A gap in words: what is missing of which instances, and why.
@@ -197,8 +258,25 @@ fn names(areas: &[AreaLine], holds: impl Fn(&AreaLine) -> bool) -> Vec<String> {
     found.map(|area| area.area.clone()).collect()
 }
 
+/// The areas that keep the verdict undecided, if they do because the recording does not hold them, and for no other reason.
+pub(super) fn unrecorded(areas: &[AreaLine]) -> Option<Vec<String>> {
+    let mut wanting = areas.iter().filter(|area| area.wanting).peekable();
+    wanting.peek()?;
+    wanting
+        .all(|area| area.unrecorded)
+        .then(|| names(areas, |area| area.wanting))
+}
+
 /// What keeps the verdict undecided, in a sentence; `None` if no area does.
 pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
+    // What was given shows a part of a node, and nothing is wrong with that part.
+    let examined = names(areas, |area| area.rank == AreaState::Examined);
+    if let Some(missing) = unrecorded(areas).filter(|_| !examined.is_empty()) {
+        let (examined, missing) = (examined.join(", "), missing.join(", "));
+        return Some(format!(
+            "no fault found in {examined}; not recorded: {missing}"
+        ));
+    }
     let wanting = |rank: AreaState| names(areas, |area| area.wanting && area.rank == rank);
     let mut said = Vec::new();
     for (rank, how) in [
@@ -236,21 +314,26 @@ pub(super) fn no_fault(areas: &[AreaLine], tail: &str) -> String {
             _ => area.area.clone(),
         })
         .collect();
-    let not = match not.is_empty() {
-        true => tail.to_owned(),
-        false => format!("; not examined: {}{tail}", not.join(", ")),
+    let count = |areas: &[String]| match areas.len() {
+        0 => String::new(),
+        some => plural(some as u64, "area"),
     };
-    let named = match seen.is_empty() {
-        true => format!("no fault found{not}"),
-        false => format!("no fault found in {}{not}", seen.join(", ")),
+    let listed = |seen: &str, not_seen: &str| match (seen, not_seen) {
+        ("", "") => format!("no fault found{tail}"),
+        (_, "") => format!("no fault found in {seen}{tail}"),
+        ("", _) => format!("no fault found, but no area examined whole: {not_seen}{tail}"),
+        _ => format!("no fault found in {seen}; not examined: {not_seen}{tail}"),
     };
-    match named.chars().count() <= clause::HEADLINE {
-        true => named,
-        false => {
-            let areas = plural(seen.len() as u64, "area");
-            clause::headline(&format!("no fault found in {areas}{not}"), &[], "")
-        }
-    }
+    let (all_seen, all_not) = (seen.join(", "), not.join(", "));
+    let mut named = [
+        listed(&all_seen, &all_not),
+        listed(&count(&seen), &all_not),
+        listed(&all_seen, &count(&not)),
+        listed(&count(&seen), &count(&not)),
+    ];
+    let fits = |named: &String| named.chars().count() <= clause::HEADLINE;
+    let at = named.iter().position(fits).unwrap_or(named.len() - 1);
+    std::mem::take(&mut named[at])
 }
 
 /// Whether nothing more could have been seen, and something that is required was.

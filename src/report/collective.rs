@@ -16,7 +16,7 @@ use crate::measure::plan::statistics;
 pub const SCHEMA: &str = "rdma-doctor-collective/1.1";
 
 /// The measurements of a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Collectives {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -262,10 +262,7 @@ impl Collectives {
                 .filter_map(|(rank, reply)| FailedRank::of(rank, reply))
                 .collect(),
             removed: removed.collect(),
-            scopes: None,
-            against_one_node: None,
-            what_is_slow: None,
-            nothing: None,
+            ..Collectives::default()
         }
     }
 
@@ -275,17 +272,8 @@ impl Collectives {
             schema: SCHEMA,
             node: facts.name(node).to_owned(),
             backend: Backend::Tcp.name(),
-            library: None,
-            version: None,
-            ranks: Vec::new(),
-            rows: Vec::new(),
-            troubles: Vec::new(),
-            removed: Vec::new(),
-            scopes: None,
-            against_one_node: None,
-            against_host_memory: None,
-            what_is_slow: None,
             nothing: Some(why),
+            ..Collectives::default()
         }
     }
 

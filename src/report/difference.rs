@@ -29,7 +29,7 @@ const NODE: &str = "uptime load shm_free memory_stalled memory_corrected_rate cu
 const GPU: &str = "\
     link_generation link_width temperature memory_temperature thermal_margin power sm_clock clock_below hotter_by \
     clock_reasons idle sw_thermal_time power_brake_time power_brake_share memory_used memory_taken \
-    bar1_used foreign_processes foreign_process_list pcie_replay_rate";
+    bar1_used foreign_processes foreign_process_list pcie_replay_rate pcie_replays_above";
 /// The facts of a hop that change if the function below it lowers its link while idle.
 const OF_RESTING_HOP: &str = "generation width bandwidth";
 

@@ -5,25 +5,20 @@ use std::io::{self, Write};
 use super::text::unquoted;
 use super::{Finding, Report, some};
 
+const HEAD: &str = "\
+# Nothing here runs: read each step, and remove `#: ` before a command to run it.
+# (user) who runs the job, (operator) root on the node, (site) who decides.";
+
 /// Writes the script: steps as comments, each command behind `#:`.
 ///
 /// # Errors
 ///
 /// The output fails.
 pub fn write(out: &mut dyn Write, reports: &[&Report]) -> io::Result<()> {
-    writeln!(out, "#!/bin/sh")?;
     writeln!(
         out,
-        "# Remedies of rdma-doctor {}.",
+        "#!/bin/sh\n# Remedies of rdma-doctor {}.\n{HEAD}",
         env!("CARGO_PKG_VERSION")
-    )?;
-    writeln!(
-        out,
-        "# Nothing here runs: read each step, and remove `#: ` before a command to run it."
-    )?;
-    writeln!(
-        out,
-        "# (user) who runs the job, (operator) root on the node, (site) who decides."
     )?;
     for report in reports {
         comment(out, "\n# ", &report.headline)?;

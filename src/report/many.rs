@@ -1,20 +1,20 @@
 //! The report of many nodes: each node is judged by itself and only its findings are kept, folded over the nodes that have the same.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use super::writer::Writer;
 use super::{
-    AreaLine, Consequence, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode,
-    Report, SCHEMA, StatusInputs, WaivedFinding, Writer, areas, damage, exit, withheld,
+    Consequence, Contents, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, Report,
+    WaivedFinding, areas, contents,
 };
-use crate::check::{Catalogue, Check, Severity, Verdict};
+use crate::check::{Catalogue, Check, Verdict};
 use crate::derive::comparison::Concerns;
 use crate::diagnosis;
-use crate::diagnosis::areas::RequiredAreas;
-use crate::exit::Exit;
-use crate::fact::{Facts, Id, Subject};
+use crate::fact::{Facts, Id};
 use crate::nodeset;
 
 /// The placeholder for a node's own name when sentences about several nodes are compared.
@@ -24,76 +24,18 @@ const LONGEST: usize = 48;
 /// Names that are folded to a list; of more the first ones stand for all.
 const FOLDED: usize = 2000;
 
-/// One node's part of the report on many nodes.
-pub struct NodePart {
-    head: NodeHead,
-    causes: Vec<(usize, Finding)>,
-    open: Vec<OpenQuestion>,
-    failures: Vec<String>,
-    passes: Vec<Pass>,
-    counts: Counts,
-    micros: u64,
-    empty: bool,
-    areas: Vec<AreaLine>,
-    damage: Vec<String>,
-    withheld: u64,
-    waived: Vec<WaivedFinding>,
-}
-
-/// One node's part; its facts can be dropped afterwards.
-pub fn part(
-    catalogue: &Catalogue,
-    facts: &Facts,
-    verdicts: &[Verdict],
-    node: &RecordedNode,
-    require: &RequiredAreas,
-    with_passes: bool,
-) -> NodePart {
-    let writer = Writer {
-        catalogue,
-        facts,
-        several: false,
-    };
-    let causes = diagnosis::diagnose(catalogue, facts, verdicts);
-    NodePart {
-        head: writer.node(node),
-        causes: causes
-            .iter()
-            .map(|c| (c.check, writer.finding(c)))
-            .collect(),
-        open: writer.open(verdicts),
-        failures: facts.failures().map(|(_, _, how)| how.to_owned()).collect(),
-        passes: match with_passes {
-            true => writer.passes(verdicts),
-            false => Vec::new(),
-        },
-        counts: writer.count(verdicts),
-        micros: node.micros,
-        empty: facts.all(Subject::Device).next().is_none(),
-        areas: writer.areas_of(verdicts, node.id, require),
-        damage: damage(catalogue, facts, std::slice::from_ref(node)),
-        withheld: withheld(facts),
-        waived: writer.waived(verdicts),
-    }
-}
-
 /// Builds the report. Nodes are added one after the other, in the order in which they are named.
 #[derive(Default)]
 pub struct ManyNodesReport {
-    nodes: Vec<NodeHead>,
+    /// What needs no folding.
+    sum: Contents,
     causes: BTreeMap<usize, FoldedFinding>,
     /// Each with its subjects on the nodes.
     open: Vec<(OpenQuestion, NodeSentences)>,
     open_at: HashMap<String, usize>,
     failures: NodeSentences,
-    passes: Vec<Pass>,
-    counts: Counts,
-    micros: u64,
-    inhabited: bool,
     areas: areas::FoldedAreas,
     damage: NodeSentences,
-    withheld: u64,
-    waived: Vec<WaivedFinding>,
 }
 
 /// A check that fails on some nodes.
@@ -117,12 +59,15 @@ impl NodeSentences {
     /// Adds a sentence about a node, or a subject on it, whose name it may hold.
     fn add(&mut self, text: &str, name: &str, node: u32) {
         let text = without_name(text, name);
-        let said = &mut self.said;
-        let at = *self.places.entry(text).or_insert_with_key(|text| {
-            said.push((text.clone(), Vec::new()));
-            said.len() - 1
-        });
-        let nodes = &mut said[at].1;
+        let at = match self.places.get(&*text) {
+            Some(at) => *at,
+            None => {
+                self.said.push((text.clone().into_owned(), Vec::new()));
+                self.places.insert(text.into_owned(), self.said.len() - 1);
+                self.said.len() - 1
+            }
+        };
+        let nodes = &mut self.said[at].1;
         if nodes.last() != Some(&node) {
             nodes.push(node);
         }
@@ -176,7 +121,10 @@ pub(super) fn list(names: &[&str]) -> String {
 }
 
 /// A sentence with a mark in the place of a node's name, if it stands as a word of its own.
-fn without_name(text: &str, name: &str) -> String {
+fn without_name<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
+    if !text.contains(name) {
+        return Cow::Borrowed(text);
+    }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let inside =
@@ -197,7 +145,7 @@ fn without_name(text: &str, name: &str) -> String {
         rest = after;
     }
     out.push_str(rest);
-    out
+    Cow::Owned(out)
 }
 
 fn prefixed(name: &str, subject: &str) -> String {
@@ -208,23 +156,29 @@ fn prefixed(name: &str, subject: &str) -> String {
 }
 
 impl ManyNodesReport {
-    /// Adds a node.
-    pub fn add(&mut self, part: NodePart) {
+    /// Adds a node, which was judged alone.
+    pub fn add(&mut self, mut part: Contents) {
+        let Some(head) = part.nodes.pop() else {
+            return;
+        };
         // Bounded by the recordings on a command line.
-        let at = self.nodes.len() as u32;
-        let name = part.head.name.clone();
-        for (check, mut finding) in part.causes {
+        let at = self.sum.nodes.len() as u32;
+        let name = head.name.clone();
+        for mut finding in part.causes {
             let subjects = std::mem::take(&mut finding.subjects);
             let consequences = std::mem::take(&mut finding.consequences);
             let further = std::mem::take(&mut finding.further);
             let sentence = finding.sentence.clone();
-            let folded = self.causes.entry(check).or_insert_with(|| FoldedFinding {
-                finding,
-                subjects: Vec::new(),
-                lines: NodeSentences::default(),
-                nodes: Vec::new(),
-                consequences: BTreeMap::new(),
-            });
+            let folded = self
+                .causes
+                .entry(finding.place)
+                .or_insert_with(|| FoldedFinding {
+                    finding,
+                    subjects: Vec::new(),
+                    lines: NodeSentences::default(),
+                    nodes: Vec::new(),
+                    consequences: BTreeMap::new(),
+                });
             folded.nodes.push(at);
             folded
                 .subjects
@@ -255,22 +209,23 @@ impl ManyNodesReport {
         for how in part.failures {
             self.failures.add(&how, &name, at);
         }
-        self.passes.extend(part.passes.into_iter().map(|pass| Pass {
+        let sum = &mut self.sum;
+        sum.passes.extend(part.passes.into_iter().map(|pass| Pass {
             subject: prefixed(&name, &pass.subject),
             ..pass
         }));
-        self.count(&part.counts);
-        self.micros = self.micros.max(part.micros);
-        self.inhabited |= !part.empty;
+        sum.counts.add(&part.counts);
+        sum.micros = sum.micros.max(part.micros);
+        sum.is_empty = part.is_empty && (at == 0 || sum.is_empty);
+        sum.withheld += part.withheld;
+        sum.nodes.push(head);
         self.areas.add(part.areas, &name);
-        self.withheld += part.withheld;
         for one in part.waived {
             self.add_waived(one, &name);
         }
         for sentence in part.damage {
             self.damage.add(&sentence, &name, at);
         }
-        self.nodes.push(part.head);
     }
 
     fn add_open_question(&mut self, mut question: OpenQuestion, on: Option<(&str, u32)>) {
@@ -300,33 +255,21 @@ impl ManyNodesReport {
             *subject = prefixed(name, subject);
         }
         one.nodes = vec![name.to_owned()];
-        match self.waived.iter_mut().find(|known| known.is_like(&one)) {
+        match self.sum.waived.iter_mut().find(|known| known.is_like(&one)) {
             Some(known) => {
                 known.subjects.extend(one.subjects);
                 known.nodes.extend(one.nodes);
             }
             None => {
                 one.sentence = format!("{name}: {}", one.sentence);
-                self.waived.push(one);
+                self.sum.waived.push(one);
             }
         }
     }
 
     /// When its nodes were recorded.
     pub fn last_recorded(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|node| node.recorded.as_str())
-    }
-
-    fn count(&mut self, counts: &Counts) {
-        let sum = &mut self.counts;
-        sum.verdicts += counts.verdicts;
-        sum.passes += counts.passes;
-        sum.errors += counts.errors;
-        sum.warnings += counts.warnings;
-        sum.notes += counts.notes;
-        sum.waived += counts.waived;
-        sum.unknown += counts.unknown;
-        sum.does_not_apply += counts.does_not_apply;
+        self.sum.nodes.iter().map(|node| node.recorded.as_str())
     }
 
     /// Ends the report with what is said about all nodes together: the facts of the cluster, their verdicts, and which nodes each concerns.
@@ -344,33 +287,30 @@ impl ManyNodesReport {
             facts,
             several: false,
         };
-        let log = [Subject::Run, Subject::Benchmark]
-            .into_iter()
-            .any(|subject| facts.all(subject).next().is_some());
         for question in writer.open(verdicts) {
             self.add_open_question(question, None);
         }
-        self.count(&writer.count(verdicts));
-        self.counts.checks = catalogue.checks.len();
+        let mut sum = self.sum;
+        sum.counts.add(&Counts::of(catalogue, verdicts));
         if with_passes {
-            self.passes.extend(writer.passes(verdicts));
+            sum.passes.extend(writer.passes(verdicts));
         }
-        let mut areas = std::mem::take(&mut self.areas).lines();
-        areas.extend(writer.areas_of_all(verdicts, &policy.require));
-        let damage = std::mem::take(&mut self.damage).written(&self.nodes);
-        let grounds = StatusInputs {
-            counts: &self.counts,
-            areas: &areas,
-            damage: &damage,
-            is_chosen: catalogue.is_chosen,
-            nothing: catalogue.areas.is_empty() && !self.inhabited && !log,
-            withheld: self.withheld,
-        };
-        let (exit, status) = exit(&grounds, policy);
-
-        let of_nodes: Vec<ExplainableFinding> = std::mem::take(&mut self.causes)
+        sum.waived.extend(writer.waived(verdicts));
+        sum.is_empty = contents::is_empty(facts) && (sum.nodes.is_empty() || sum.is_empty);
+        sum.areas = self.areas.lines();
+        sum.areas
+            .extend(areas::of_all(catalogue, facts, verdicts, &policy.require));
+        sum.damage = self.damage.written(&sum.nodes);
+        sum.failures = self.failures.written(&sum.nodes);
+        let folded = self.open.into_iter().map(|(mut question, of_nodes)| {
+            question.subjects.extend(of_nodes.written(&sum.nodes));
+            question
+        });
+        sum.open = folded.collect();
+        let of_nodes: Vec<ExplainableFinding> = self
+            .causes
             .into_iter()
-            .map(|(check, folded)| ExplainableFinding::for_nodes(check, folded, &self.nodes))
+            .map(|(check, folded)| ExplainableFinding::for_nodes(check, folded, &sum.nodes))
             .collect();
         let of_all = diagnosis::diagnose(catalogue, facts, verdicts);
         let of_all = of_all.iter().flat_map(|cause| {
@@ -394,75 +334,31 @@ impl ManyNodesReport {
             };
             each.iter().map(unit).collect::<Vec<_>>()
         });
-        self.waived.extend(writer.waived(verdicts));
-        let units = explain(catalogue, of_nodes, of_all.collect());
-        let units = together(units);
-        let (notes, causes): (Vec<ExplainableFinding>, Vec<ExplainableFinding>) = units
-            .into_iter()
-            .partition(|unit| catalogue.checks[unit.check].severity == Severity::Note);
-        let (causes, notes) = (
-            self.ordered(catalogue, causes),
-            self.ordered(catalogue, notes),
-        );
-        let folded = std::mem::take(&mut self.open).into_iter();
-        let open: Vec<OpenQuestion> = folded
-            .map(|(mut question, of_nodes)| {
-                question.subjects.extend(of_nodes.written(&self.nodes));
-                question
-            })
-            .collect();
-        let headline = headline(
-            (exit, status),
-            &causes,
-            &notes,
-            &open,
-            &self.nodes,
-            &grounds,
-        );
-        Report {
-            schema: SCHEMA,
-            doctor: env!("CARGO_PKG_VERSION"),
-            status,
-            exit: exit.code(),
-            headline,
-            areas,
-            damage,
-            causes,
-            notes,
-            waived: self.waived,
-            baseline: None,
-            open,
-            probe_failures: std::mem::take(&mut self.failures).written(&self.nodes),
-            passes: self.passes,
-            counts: self.counts,
-            unauthenticated: false,
-            seconds: self.micros as f64 / 1e6,
-            nodes: self.nodes,
-            drawn: super::html::Markup::default(),
-        }
+        let units = together(explain(catalogue, of_nodes, of_all.collect()));
+        sum.causes = ordered(catalogue, units, sum.nodes.len());
+        sum.into_report(catalogue, policy)
     }
+}
 
-    /// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
-    fn ordered(&self, catalogue: &Catalogue, mut units: Vec<ExplainableFinding>) -> Vec<Finding> {
-        let all = self.nodes.len();
-        units.sort_by_key(|unit| {
-            let severity = catalogue.checks[unit.check].severity;
-            let common = unit.nodes.len() >= all;
-            let weight = unit.finding.subjects.len() + unit.finding.consequences.len();
-            // A site's check without an impact comes after those that have one.
-            let impact = catalogue.checks[unit.check].impact;
-            (
-                severity,
-                common,
-                impact.is_none(),
-                impact,
-                !unit.of_all,
-                std::cmp::Reverse(weight),
-                unit.check,
-            )
-        });
-        units.into_iter().map(|unit| unit.finding).collect()
-    }
+/// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
+fn ordered(catalogue: &Catalogue, mut units: Vec<ExplainableFinding>, all: usize) -> Vec<Finding> {
+    units.sort_by_key(|unit| {
+        let severity = catalogue.checks[unit.check].severity;
+        let common = unit.nodes.len() >= all;
+        let weight = unit.finding.subjects.len() + unit.finding.consequences.len();
+        // A site's check without an impact comes after those that have one.
+        let impact = catalogue.checks[unit.check].impact;
+        (
+            severity,
+            common,
+            impact.is_none(),
+            impact,
+            !unit.of_all,
+            std::cmp::Reverse(weight),
+            unit.check,
+        )
+    });
+    units.into_iter().map(|unit| unit.finding).collect()
 }
 
 /// A finding that may be explained by another.
@@ -603,49 +499,6 @@ fn together(units: Vec<ExplainableFinding>) -> Vec<ExplainableFinding> {
         }
     }
     all
-}
-
-/// The answer in one sentence: the lead, and which nodes the other causes are on.
-fn headline(
-    (exit, status): (Exit, &str),
-    causes: &[Finding],
-    notes: &[Finding],
-    open: &[OpenQuestion],
-    nodes: &[NodeHead],
-    grounds: &StatusInputs<'_>,
-) -> String {
-    let lead = match exit {
-        Exit::Undecided => None,
-        _ => super::lead(exit, causes, notes),
-    };
-    let Some(lead) = lead else {
-        return super::headline(exit, status, causes, notes, open, nodes, grounds);
-    };
-    let more = match lead.further.len() {
-        0 => String::new(),
-        n => format!(" (and {n} more like it)"),
-    };
-    let others = causes.get(1..).unwrap_or_default();
-    let mut named: Vec<&str> = Vec::new();
-    let mut seen: HashSet<&str> = lead.nodes.iter().map(String::as_str).collect();
-    for finding in others
-        .iter()
-        .filter(|finding| finding.nodes.len() < nodes.len())
-    {
-        named.extend(
-            finding
-                .nodes
-                .iter()
-                .map(String::as_str)
-                .filter(|name| seen.insert(name)),
-        );
-    }
-    let on = match named.is_empty() {
-        true => String::new(),
-        false => format!(", on {} too", list(&named)),
-    };
-    let others = super::other_causes(causes.len(), &on);
-    super::clause::headline(&lead.sentence, &[], &format!("{more}{others}"))
 }
 
 #[cfg(test)]

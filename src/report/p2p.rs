@@ -11,7 +11,7 @@ use crate::measure::plan::p2p::{End, Results};
 pub const SCHEMA: &str = "rdma-doctor-p2p/1.0";
 
 /// The measurements of a node. Quantities are numbers in their base unit: bytes, bits per second, seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Copies {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -82,10 +82,7 @@ impl Copies {
         let copies = results.cells.iter().map(|(cell, outcome)| {
             let numbers = outcome.numbers();
             let trouble = outcome.trouble();
-            let limit = match (&cell.from, &cell.to) {
-                (End::Gpu(_), End::Gpu(_)) => facts.limit(limit::COPY_SPREAD),
-                _ => facts.limit(limit::COPY_SPREAD),
-            };
+            let limit = facts.limit(limit::COPY_SPREAD);
             Copy {
                 from: cell.from.to_string(),
                 to: cell.to.to_string(),
@@ -117,11 +114,8 @@ impl Copies {
         Copies {
             schema: SCHEMA,
             node: facts.name(node).to_owned(),
-            size: 0,
-            trials: 0,
-            gpus: Vec::new(),
-            copies: Vec::new(),
             nothing: Some(why),
+            ..Copies::default()
         }
     }
 

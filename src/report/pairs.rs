@@ -13,7 +13,7 @@ use crate::measure::plan::pairs::{Counted, Flow, Member, Memory, Results, Silent
 pub const SCHEMA: &str = "rdma-doctor-pairs/1.2";
 
 /// The measurements between nodes. Quantities are numbers in their base unit: bytes, bits per second, seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Pairs {
     /// [`SCHEMA`].
     pub schema: &'static str,
@@ -157,19 +157,8 @@ impl Pairs {
         Pairs {
             schema: SCHEMA,
             sentence: format!("nothing was measured: {why}"),
-            backend: None,
-            why: None,
-            memory: Vec::new(),
-            nodes: Vec::new(),
-            silent: Vec::new(),
-            rails: 0,
-            accused: Vec::new(),
-            range: None,
-            ways: Vec::new(),
-            across: Vec::new(),
-            range_on_gpus: None,
-            on_gpus: Vec::new(),
             nothing: Some(why),
+            ..Pairs::default()
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The report as metrics, for node_exporter's textfile collector. Source: Prometheus, "Exposition formats".
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::{Report, ToolFormat};
@@ -25,24 +26,12 @@ pub const FORMAT: ToolFormat = ToolFormat {
 ///
 /// The output fails.
 pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let head = |out: &mut dyn Write, name: &str, help: &str| {
-        writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge")
-    };
-    head(
-        out,
-        "rdma_doctor_status",
-        "Exit status: 0 no fault found, 1 warnings, 2 errors, 3 undecided.",
-    )?;
-    writeln!(out, "rdma_doctor_status {}", report.exit)?;
-    head(out, "rdma_doctor_info", "The program's version.")?;
-    writeln!(
-        out,
-        "rdma_doctor_info{{version=\"{}\"}} 1",
-        label(report.doctor)
-    )?;
-    head(out, "rdma_doctor_verdicts", "Verdicts of each kind.")?;
+    let help = "Exit status: 0 no fault found, 1 warnings, 2 errors, 3 undecided.";
+    gauge(out, "status", help, [sample(&[], report.exit)])?;
+    let version = sample(&[("version", report.doctor)], 1);
+    gauge(out, "info", "The program's version.", [version])?;
     let counts = &report.counts;
-    for (kind, count) in [
+    let verdicts = [
         ("passes", counts.passes),
         ("error", counts.errors),
         ("warning", counts.warnings),
@@ -50,71 +39,69 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         ("waived", counts.waived),
         ("unknown", counts.unknown),
         ("does-not-apply", counts.does_not_apply),
-    ] {
-        writeln!(out, "rdma_doctor_verdicts{{kind=\"{kind}\"}} {count}")?;
-    }
-    head(
-        out,
-        "rdma_doctor_area",
-        "Areas of the node: 1 for the state that each has.",
-    )?;
-    for area in &report.areas {
-        for state in AreaState::ALL {
-            writeln!(
-                out,
-                "rdma_doctor_area{{area=\"{}\",state=\"{}\"}} {}",
-                label(&area.area),
-                state.word(),
-                u8::from(area.state == state.word())
-            )?;
-        }
-    }
-    head(
-        out,
-        "rdma_doctor_finding",
-        "For how many subjects a check fails, and whether it is a root cause.",
-    )?;
+    ];
+    let verdicts = verdicts.map(|(kind, count)| sample(&[("kind", kind)], count));
+    gauge(out, "verdicts", "Verdicts of each kind.", verdicts)?;
+    let help = "Areas of the node: 1 for the state that each has.";
+    let areas = report.areas.iter().flat_map(|area| {
+        AreaState::ALL.map(|state| {
+            let labels = [("area", &*area.area), ("state", state.word())];
+            sample(&labels, u8::from(area.state == state.word()))
+        })
+    });
+    gauge(out, "area", help, areas)?;
     // A check may be a root cause for one port and the consequence of another for the next.
     let mut findings: BTreeMap<(&str, &str, bool), usize> = BTreeMap::new();
     for cause in report.causes.iter().chain(&report.notes) {
-        *findings
-            .entry((&cause.check, cause.severity, true))
-            .or_default() += cause.subjects.len();
-        for consequence in &cause.consequences {
-            *findings
-                .entry((&consequence.check, consequence.severity, false))
-                .or_default() += 1;
+        let of_cause = (&*cause.check, cause.severity, true);
+        *findings.entry(of_cause).or_default() += cause.subjects.len();
+        for one in &cause.consequences {
+            let consequence = (&*one.check, one.severity, false);
+            *findings.entry(consequence).or_default() += 1;
         }
     }
-    for ((check, severity, root), count) in findings {
-        let (check, severity) = (label(check), label(severity));
-        writeln!(
-            out,
-            "rdma_doctor_finding{{check=\"{check}\",severity=\"{severity}\",root=\"{root}\"}} {count}"
-        )?;
-    }
-    head(
-        out,
-        "rdma_doctor_waived",
-        "For how many subjects a check fails and is waived.",
-    )?;
+    let help = "For how many subjects a check fails, and whether it is a root cause.";
+    let findings = findings
+        .into_iter()
+        .map(|((check, severity, root), count)| {
+            let root = if root { "true" } else { "false" };
+            let labels = [("check", check), ("severity", severity), ("root", root)];
+            sample(&labels, count)
+        });
+    gauge(out, "finding", help, findings)?;
     let mut waived: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for one in &report.waived {
         *waived.entry((&one.check, one.severity)).or_default() += one.subjects.len();
     }
-    for ((check, severity), count) in waived {
-        let (check, severity) = (label(check), label(severity));
-        writeln!(
-            out,
-            "rdma_doctor_waived{{check=\"{check}\",severity=\"{severity}\"}} {count}"
-        )?;
+    let waived = waived.into_iter().map(|((check, severity), count)| {
+        sample(&[("check", check), ("severity", severity)], count)
+    });
+    let help = "For how many subjects a check fails and is waived.";
+    gauge(out, "waived", help, waived)?;
+    let seconds = sample(&[], report.seconds);
+    gauge(out, "seconds", "How long the machine was asked.", [seconds])
+}
+
+/// Labels and a value, as they stand behind a metric's name.
+fn sample(labels: &[(&str, &str)], value: impl Display) -> String {
+    let labels = labels.iter();
+    let labels = labels.map(|(name, text)| format!("{name}=\"{}\"", label(text)));
+    match labels.collect::<Vec<String>>().join(",") {
+        none if none.is_empty() => format!(" {value}"),
+        labels => format!("{{{labels}}} {value}"),
     }
-    head(
-        out,
-        "rdma_doctor_seconds",
-        "How long the machine was asked.",
-    )?;
-    writeln!(out, "rdma_doctor_seconds {}", report.seconds)
+}
+
+fn gauge(
+    out: &mut dyn Write,
+    name: &str,
+    help: &str,
+    samples: impl IntoIterator<Item = String>,
+) -> io::Result<()> {
+    let name = format!("rdma_doctor_{name}");
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge")?;
+    let mut samples = samples.into_iter();
+    samples.try_for_each(|sample| writeln!(out, "{name}{sample}"))
 }
 
 /// A label's value: backslash, quote and the end of a line are escaped.

@@ -8,7 +8,9 @@ use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
 use super::clause::{HEADLINE, cut};
-use super::{EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some};
+use super::{
+    Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some,
+};
 use crate::exit::Exit;
 
 /// What a report for people shows.
@@ -256,7 +258,12 @@ impl Page {
         };
         let mut absent: Vec<&str> = Vec::new();
         let mut examined: Vec<String> = Vec::new();
+        let mut unrecorded: [Vec<&str>; 2] = Default::default();
         for area in &report.areas {
+            if area.unrecorded && !self.everything() {
+                unrecorded[usize::from(!area.required)].push(&area.area);
+                continue;
+            }
             if area.state == "examined" && area.is_whole() && !self.everything() {
                 let seen = area.sentence();
                 // The number of checks is for those who look closer.
@@ -289,6 +296,19 @@ impl Page {
             };
             let text = format!("{}{optional}", area.sentence());
             self.line(out, &label, 13 + width, &text)?;
+        }
+        let [required, optional] = unrecorded.map(|names| names.join(", "));
+        let unrecorded = match (required.is_empty(), optional.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some(format!("{required}: not recorded")),
+            (true, false) => Some(format!("{optional}: not recorded (not required)")),
+            (false, false) => Some(format!(
+                "{required}: not recorded; not required: {optional}"
+            )),
+        };
+        if let Some(unrecorded) = unrecorded {
+            let label = format!("{:<11}", "not seen").magenta().to_string();
+            self.wrap(out, &label, 11, &unrecorded)?;
         }
         if !examined.is_empty() {
             let label = format!("{:<11}", "examined").green().to_string();
@@ -349,12 +369,16 @@ impl Page {
                 false => {}
             }
         }
-        let hence = finding.consequences.iter();
-        self.some(
-            out,
-            "hence",
-            hence.map(|c| format!("{} [{}]", c.sentence, c.check)),
-        )
+        // What begins as the cause itself says nothing new.
+        let begin = |text: &str| text.split("; ").next().map(str::to_owned);
+        let own = [&finding.sentence].into_iter().chain(&finding.further);
+        let own: Vec<Option<String>> = own.map(|text| begin(text)).collect();
+        let is_new = |c: &&Consequence| self.everything() || !own.contains(&begin(&c.sentence));
+        let hence = finding.consequences.iter().filter(is_new);
+        let hence: Vec<String> = hence
+            .map(|c| format!("{} [{}]", c.sentence, c.check))
+            .collect();
+        self.some(out, "hence", hence.into_iter())
     }
 
     fn everything(&self) -> bool {

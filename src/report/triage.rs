@@ -13,7 +13,7 @@ const BELOW_EXPECTED: &str = "bench/nodes-below-expected";
 const PAIRS: &str = "`rdma-doctor bench pairs`";
 
 /// The answer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// All of it in one sentence.
     pub sentence: String,
@@ -40,10 +40,7 @@ impl Answer {
             sentence: said,
             slower: scopes.slowdown(),
             expected: scopes.expected(),
-            because: None,
-            beside: None,
-            next: None,
-            is_open: false,
+            ..Answer::default()
         };
         let Some(of_expected) = scopes.of_expected() else {
             answer.sentence = format!("{}; next: {PAIRS}", answer.sentence);
@@ -71,12 +68,10 @@ impl Answer {
                 answer.because = Some(because);
             }
             None => {
-                let (tried, next) = cause_not_found(scopes);
-                let nothing = match tried.is_empty() {
-                    true => String::new(),
-                    false => format!(": {} tells why", tried.join(" and ")),
-                };
-                answer.sentence = format!("{}; not found{nothing}; next: {next}", answer.sentence);
+                let (tried, next) = cause_not_found(scopes, slow_below);
+                let tried = tried.join(", ");
+                let said = &answer.sentence;
+                answer.sentence = format!("{said}; not found in {tried}; next: {next}");
                 answer.next = Some(next.to_owned());
             }
         }
@@ -97,21 +92,32 @@ fn unprefixed(cause: &Finding) -> &str {
 }
 
 /// What was tried in vain, and what to try next.
-fn cause_not_found(scopes: &Scopes) -> (Vec<&'static str>, &'static str) {
-    let mut tried = vec!["no rank", "no node alone"];
+fn cause_not_found(scopes: &Scopes, slow_below: Percent) -> (Vec<&'static str>, &'static str) {
+    let mut tried = vec!["ranks", "single nodes"];
     let nodes = scopes.whole.as_ref().map_or(0, |whole| whole.nodes);
     if scopes.pairs.is_none() {
         return (tried, PAIRS);
     }
-    tried.push("no pair of nodes");
+    tried.push("pairs of nodes");
     if scopes.bisection.is_none() && nodes > 2 {
         return (tried, "`rdma-doctor bench all-reduce --bisect`");
     }
     if scopes.bisection.is_some() {
-        tried.push("no part of the nodes");
+        tried.push("parts of the nodes");
     }
-    (
-        tried,
-        "`rdma-doctor check --sample 10` on all nodes while the job runs, and the counters of the links between switches",
-    )
+    if scopes.step_ns.is_some() {
+        tried.push("latency");
+    }
+    if scopes.arms {
+        tried.push("other connections");
+    }
+    let next = match scopes.are_links_idle(slow_below) {
+        true => {
+            "the rate that switch ports, virtual switches or the provider allow each node, and `rdma-doctor check --sample 10` on all nodes while the job runs"
+        }
+        false => {
+            "`rdma-doctor check --sample 10` on all nodes while the job runs, and the counters of the links between switches"
+        }
+    };
+    (tried, next)
 }

@@ -129,7 +129,7 @@ fn factors(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::
         let outcome = outcome(factor);
         let honoured = match factor.honoured {
             Some("honoured" | "not-seen") | None => String::new(),
-            Some("nothing-to-take-away") => " (it was not used before either)".into(),
+            Some("nothing-to-take-away") => " (there was nothing to change)".into(),
             Some("not-logged") => " (what was used is not logged)".into(),
             Some(other) => format!(" (the variable is {other})"),
         };

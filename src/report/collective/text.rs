@@ -17,13 +17,11 @@ pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
         return writeln!(out, "{node} · {}: {why}", "nothing was measured".magenta());
     }
     writeln!(out, "{node} · {}", headline(measured))?;
-    if let Some(sentence) = &measured.against_one_node {
-        writeln!(out, "{sentence}")?;
-    }
-    if let Some(sentence) = &measured.against_host_memory {
-        writeln!(out, "{sentence}")?;
-    }
-    if let Some(sentence) = &measured.what_is_slow {
+    let (nodes, memory) = (&measured.against_one_node, &measured.against_host_memory);
+    for sentence in [nodes, memory, &measured.what_is_slow]
+        .into_iter()
+        .flatten()
+    {
         writeln!(out, "{sentence}")?;
     }
     over(out, measured)?;
@@ -56,17 +54,13 @@ fn parts(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
         let nodes = plural(scope.nodes, "node");
         line(format!("the whole job, {nodes}"), scope)?;
     }
-    if let Some(bisection) = &scopes.bisection {
-        for part in &bisection.parts {
-            let nodes = bisection.names(&part.nodes);
-            match part.busbw {
-                Some(busbw) => {
-                    let busbw = digits(gigabytes(busbw));
-                    writeln!(out, "  {nodes} alone: bus bandwidth {busbw} GB/s")?;
-                }
-                None => writeln!(out, "  {nodes} alone: not valid")?,
-            }
-        }
+    let bisection = scopes.bisection.iter();
+    for (bisection, part) in bisection.flat_map(|of| of.parts.iter().map(move |part| (of, part))) {
+        let busbw = part.busbw.map(|busbw| digits(gigabytes(busbw)));
+        let reached = busbw.map_or("not valid".into(), |rate| {
+            format!("bus bandwidth {rate} GB/s")
+        });
+        writeln!(out, "  {} alone: {reached}", bisection.names(&part.nodes))?;
     }
     Ok(())
 }
@@ -210,6 +204,12 @@ fn in_words(carried: Carried) -> Option<String> {
     }
 }
 
+/// The heads of the columns, and their units.
+const HEADS: [&str; 2] = [
+    "        size        count      type  redop         time    algbw    busbw    busbw  spread  #wrong",
+    "         (B)   (elements)                          (us)   (GB/s)   (GB/s)   (Gb/s)     (%)        ",
+];
+
 /// Writes the rows.
 ///
 /// # Errors
@@ -219,35 +219,21 @@ pub fn table(out: &mut dyn Write, rows: &[MeasuredPoint]) -> io::Result<()> {
     let several = rows.iter().any(|row| row.collective != rows[0].collective);
     let both = rows.iter().any(|row| row.memory != rows[0].memory);
     let name = if several { 15 } else { 0 } + if both { 5 } else { 0 };
-    writeln!(
-        out,
-        "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
-        "", "size", "count", "type", "redop", "time", "algbw", "busbw", "busbw", "spread", "#wrong",
-    )?;
-    writeln!(
-        out,
-        "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
-        "", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "(Gb/s)", "(%)", "",
-    )?;
+    for heads in HEADS {
+        writeln!(out, "{:name$}{heads}", "")?;
+    }
     for row in rows {
         let rate = |rate: Option<u64>, unit: f64| {
             rate.map_or("-".into(), |rate| format!("{:.2}", rate as f64 / unit))
         };
         let time = row.time.map_or("-".into(), |time| digits(time * 1e6));
         let spread = row.spread.map_or("-".into(), |s| format!("{s:.1}"));
+        let (size, count, wrong) = (row.size, row.count, row.wrong);
+        let (dtype, op, label) = (row.dtype, row.op, label(row, several, both));
+        let (algbw, busbw) = (rate(row.algbw, 8e9), rate(row.busbw, 8e9));
+        let bits = rate(row.busbw, 1e9);
         let line = format!(
-            "{:name$}{:>12} {:>12} {:>9} {:>6} {:>12} {:>8} {:>8} {:>8} {:>7} {:>7}",
-            label(row, several, both),
-            row.size,
-            row.count,
-            row.dtype,
-            row.op,
-            time,
-            rate(row.algbw, 8e9),
-            rate(row.busbw, 8e9),
-            rate(row.busbw, 1e9),
-            spread,
-            row.wrong,
+            "{label:name$}{size:>12} {count:>12} {dtype:>9} {op:>6} {time:>12} {algbw:>8} {busbw:>8} {bits:>8} {spread:>7} {wrong:>7}"
         );
         let line = match (row.wrong, row.steady) {
             (0, Some(false)) => line.yellow(),

@@ -1,7 +1,10 @@
 //! What was examined, and findings with evidence and remedy, as HTML.
 
 use super::Markup;
-use crate::report::{Finding, Report, many};
+use crate::report::{EvidenceLine, Finding, Report, many, plural};
+
+/// So many items of a list are shown at once.
+const FEW: usize = 3;
 
 /// What was examined: the machine, or how many.
 pub(super) fn about(report: &Report) -> String {
@@ -54,19 +57,9 @@ pub(super) fn list(page: &mut Markup, title: &str, findings: &[Finding]) {
     }
 }
 
-fn finding(page: &mut Markup, finding: &Finding) {
-    page.put(
-        "<article class=\"finding {}\">\n<h3><span class=\"badge\">{}</span> {}</h3>\n<p class=\"aside\"><code>{}</code></p>\n<ul>",
-        &[&finding.severity, &finding.severity, &finding.sentence, &finding.check],
-    );
-    for more in &finding.further {
-        page.put("<li>{}</li>", &[more]);
-    }
-    page.put(
-        "</ul>\n<div class=\"parts\">\n<div>\n<h4>Evidence</h4>\n<table class=\"evidence\">\n",
-        &[],
-    );
-    for line in &finding.evidence {
+fn evidence(page: &mut Markup, lines: &[&EvidenceLine]) {
+    page.put("<table class=\"evidence\">\n", &[]);
+    for line in lines {
         let says_more = line.origin != "stated" && line.origin != line.value;
         let origin = if says_more { &line.origin } else { "" };
         page.put(
@@ -74,7 +67,53 @@ fn finding(page: &mut Markup, finding: &Finding) {
             &[&line.fact, &line.value, &origin],
         );
     }
-    page.put("</table>\n<h4>Why</h4>\n<p>", &[]);
+    page.put("</table>\n", &[]);
+}
+
+/// Items of a list, those beyond the first few folded.
+fn first_few<T>(page: &mut Markup, items: &[T], write: impl Fn(&mut Markup, &T)) {
+    // To fold one item saves nothing.
+    let few = if items.len() > FEW + 1 {
+        FEW
+    } else {
+        items.len()
+    };
+    let (shown, folded) = items.split_at(few);
+    shown.iter().for_each(|item| write(page, item));
+    if !folded.is_empty() {
+        page.put(
+            "<li><details class=\"more\">\n<summary>and {} more</summary>\n<ul>\n",
+            &[&folded.len()],
+        );
+        folded.iter().for_each(|item| write(page, item));
+        page.put("</ul>\n</details></li>\n", &[]);
+    }
+}
+
+fn finding(page: &mut Markup, finding: &Finding) {
+    page.put(
+        "<article class=\"finding {}\">\n<h3><span class=\"badge\">{}</span> {}</h3>\n<p class=\"aside\"><code>{}</code></p>\n<ul>",
+        &[&finding.severity, &finding.severity, &finding.sentence, &finding.check],
+    );
+    first_few(page, &finding.further, |page, more| {
+        page.put("<li>{}</li>", &[more]);
+    });
+    page.put(
+        "</ul>\n<div class=\"parts\">\n<div>\n<h4>Evidence</h4>\n",
+        &[],
+    );
+    // What the check applies to is no news to most readers.
+    let (decides, premises): (Vec<_>, Vec<_>) = finding.evidence.iter().partition(|l| l.decides);
+    evidence(page, &decides);
+    if !premises.is_empty() {
+        page.put(
+            "<details class=\"more\">\n<summary>{}</summary>\n",
+            &[&plural(premises.len() as u64, "precondition")],
+        );
+        evidence(page, &premises);
+        page.put("</details>\n", &[]);
+    }
+    page.put("<h4>Why</h4>\n<p>", &[]);
     page.prose(&finding.why);
     page.put("</p>\n</div>\n<div>\n<h4>Fix</h4>\n", &[]);
     let is_command = |line: &&str| line.starts_with("   `");
@@ -98,12 +137,12 @@ fn finding(page: &mut Markup, finding: &Finding) {
     page.put("</div>\n</div>\n", &[]);
     if !finding.consequences.is_empty() {
         page.put("<h4>Hence</h4>\n<ul>\n", &[]);
-        for one in &finding.consequences {
+        first_few(page, &finding.consequences, |page, one| {
             page.put(
                 "<li>{} <code>{}</code></li>\n",
                 &[&one.sentence, &one.check],
             );
-        }
+        });
         page.put("</ul>\n", &[]);
     }
     // Another scheme could run a script.

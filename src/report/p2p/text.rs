@@ -39,24 +39,12 @@ pub fn write(out: &mut dyn Write, copies: &Copies, width: usize) -> io::Result<(
     };
     page.with_host(out)?;
     if copies.gpus.len() > 1 {
-        page.matrix(
-            out,
-            "GPU to GPU, GB/s, from row to column",
-            false,
-            bandwidth,
-        )?;
-        page.matrix(
-            out,
-            "Both directions at once, GB/s together",
-            true,
-            bandwidth,
-        )?;
-        page.matrix(
-            out,
-            "A copy of 16 bytes, µs, from row to column",
-            false,
-            latency,
-        )?;
+        let one_way = "GPU to GPU, GB/s, from row to column";
+        page.matrix(out, one_way, false, bandwidth)?;
+        let both = "Both directions at once, GB/s together";
+        page.matrix(out, both, true, bandwidth)?;
+        let small = "A copy of 16 bytes, µs, from row to column";
+        page.matrix(out, small, false, latency)?;
     }
     page.marks(out)?;
     page.troubles(out)
@@ -71,28 +59,16 @@ impl Page<'_> {
     fn with_host(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nHost and GPU, GB/s and µs for 16 bytes")?;
         let heads = ["to GPU", "µs", "to host", "µs", "both"];
-        let heads: String = heads
-            .iter()
-            .map(|head| format!("{head:>COLUMN$}"))
-            .collect();
+        let heads = heads.map(|head| format!("{head:>COLUMN$}")).concat();
         writeln!(out, "  {:NAME$}{heads}", "")?;
         for gpu in &self.copies.gpus {
             let find = |from: &str, to: &str, both| self.copies.get(from, to, both);
-            let (to, from) = (
-                find(&host(), &gpu.pci, false),
-                find(&gpu.pci, &host(), false),
-            );
-            write!(out, "  {:<NAME$}", name(gpu))?;
-            for cell in [
-                bandwidth(to),
-                latency(to),
-                bandwidth(from),
-                latency(from),
-                bandwidth(find(&host(), &gpu.pci, true)),
-            ] {
-                write!(out, "{cell}")?;
-            }
-            writeln!(out)?;
+            let (host, gpu, name) = (host(), &gpu.pci, name(gpu));
+            let (to, from) = (find(&host, gpu, false), find(gpu, &host, false));
+            let both = bandwidth(find(&host, gpu, true));
+            let (fast, back) = (bandwidth(to), bandwidth(from));
+            let (late, late_back) = (latency(to), latency(from));
+            writeln!(out, "  {name:<NAME$}{fast}{late}{back}{late_back}{both}")?;
         }
         Ok(())
     }
@@ -149,21 +125,13 @@ impl Page<'_> {
 
     fn troubles(&self, out: &mut dyn Write) -> io::Result<()> {
         for copy in &self.copies.copies {
-            let Some(why) = copy
-                .why
-                .as_deref()
-                .filter(|_| !copy.outcome.starts_with("not "))
-            else {
+            let begun = !copy.outcome.starts_with("not ");
+            let Some(why) = copy.why.as_deref().filter(|_| begun) else {
                 continue;
             };
             let and = if copy.both { " and back" } else { "" };
-            writeln!(
-                out,
-                "{} {} to {}{and}: {why}",
-                word(copy).red(),
-                copy.from,
-                copy.to
-            )?;
+            let (word, from, to) = (word(copy).red(), &copy.from, &copy.to);
+            writeln!(out, "{word} {from} to {to}{and}: {why}")?;
         }
         Ok(())
     }
@@ -205,13 +173,10 @@ fn cell(copy: Option<&Copy>, number: impl Fn(&Copy) -> Option<String>) -> Painte
 
 fn bandwidth(copy: Option<&Copy>) -> Painted {
     cell(copy, |copy| {
-        copy.bandwidth
-            .map(|rate| format!("{:.1}", rate as f64 / 8e9))
+        Some(format!("{:.1}", copy.bandwidth? as f64 / 8e9))
     })
 }
 
 fn latency(copy: Option<&Copy>) -> Painted {
-    cell(copy, |copy| {
-        copy.latency.map(|time| format!("{:.1}", time * 1e6))
-    })
+    cell(copy, |copy| Some(format!("{:.1}", copy.latency? * 1e6)))
 }

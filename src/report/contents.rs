@@ -1,0 +1,123 @@
+//! What nodes that are judged together have to report, before its status and its headline are known.
+
+use super::damage::damage;
+use super::headline::headline;
+use super::status::status;
+use super::writer::Writer;
+use super::{
+    AreaLine, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode, Report,
+    WaivedFinding, areas,
+};
+use crate::check::{Catalogue, Severity, Verdict};
+use crate::diagnosis;
+use crate::diagnosis::areas::RequiredAreas;
+use crate::fact::{Facts, Subject, node};
+
+/// The contents of a report.
+#[derive(Default)]
+pub struct Contents {
+    pub(super) nodes: Vec<NodeHead>,
+    pub(super) areas: Vec<AreaLine>,
+    /// The damage, the most severe first.
+    pub(super) damage: Vec<String>,
+    /// Root causes, notes among them.
+    pub(super) causes: Vec<Finding>,
+    pub(super) waived: Vec<WaivedFinding>,
+    pub(super) open: Vec<OpenQuestion>,
+    pub(super) failures: Vec<String>,
+    pub(super) passes: Vec<Pass>,
+    pub(super) counts: Counts,
+    /// How long the machine was asked that took longest.
+    pub(super) micros: u64,
+    /// How many questions were refused for lack of permission.
+    pub(super) withheld: u64,
+    /// Whether there is no device, no run and no measurement.
+    pub(super) is_empty: bool,
+}
+
+impl Contents {
+    /// Those of nodes, whose facts can be dropped afterwards.
+    pub fn of_nodes(
+        catalogue: &Catalogue,
+        facts: &Facts,
+        verdicts: &[Verdict],
+        recordings: &[RecordedNode],
+        require: &RequiredAreas,
+        with_passes: bool,
+    ) -> Self {
+        let writer = Writer {
+            catalogue,
+            facts,
+            several: recordings.len() > 1,
+        };
+        let causes = diagnosis::diagnose(catalogue, facts, verdicts);
+        let failures = facts.failures().map(|(id, _, how)| match writer.several {
+            true => format!("{}: {how}", facts.name(id)),
+            false => how.to_owned(),
+        });
+        Contents {
+            nodes: recordings
+                .iter()
+                .map(|one| NodeHead::of(facts, one))
+                .collect(),
+            areas: areas::of_nodes(catalogue, facts, verdicts, recordings, require),
+            damage: damage(catalogue, facts, recordings),
+            causes: causes.iter().map(|cause| writer.finding(cause)).collect(),
+            waived: writer.waived(verdicts),
+            open: writer.open(verdicts),
+            failures: failures.collect(),
+            passes: match with_passes {
+                true => writer.passes(verdicts),
+                false => Vec::new(),
+            },
+            counts: Counts::of(catalogue, verdicts),
+            micros: recordings.iter().map(|one| one.micros).max().unwrap_or(0),
+            withheld: withheld(facts),
+            is_empty: is_empty(facts),
+        }
+    }
+
+    /// The report with its status and its headline.
+    pub(super) fn into_report(mut self, catalogue: &Catalogue, policy: &Policy) -> Report {
+        let causes = std::mem::take(&mut self.causes).into_iter();
+        let is_note = |one: &Finding| catalogue.checks[one.place].severity == Severity::Note;
+        let (notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
+        self.causes = causes;
+        let (exit, status) = status(catalogue, &self, policy);
+        Report {
+            headline: headline((exit, status), &self, &notes),
+            status,
+            exit: exit.code(),
+            nodes: self.nodes,
+            areas: self.areas,
+            damage: self.damage,
+            causes: self.causes,
+            notes,
+            waived: self.waived,
+            open: self.open,
+            probe_failures: self.failures,
+            passes: self.passes,
+            counts: self.counts,
+            seconds: self.micros as f64 / 1e6,
+            ..Report::default()
+        }
+    }
+}
+
+/// Whether there is no device, no run and no measurement.
+pub(super) fn is_empty(facts: &Facts) -> bool {
+    let subjects = [
+        Subject::Device,
+        Subject::Run,
+        Subject::Benchmark,
+        Subject::Measurement,
+    ];
+    let mut all = subjects.into_iter().flat_map(|subject| facts.all(subject));
+    all.next().is_none()
+}
+
+/// How many questions were refused for lack of permission, on all nodes.
+fn withheld(facts: &Facts) -> u64 {
+    let of = |id| facts.known(id, node::WITHHELD).unwrap_or(0);
+    facts.all(Subject::Node).map(of).sum()
+}

@@ -1,0 +1,43 @@
+//! What did not respond, and what was cut short.
+
+use super::RecordedNode;
+use super::in_words::some;
+use crate::check::Catalogue;
+use crate::fact::{Facts, Id, Subject, respondent};
+
+/// The damage in sentences: truncated recordings, and parts that did not respond. A choice of checks that has no areas is judged by its checks alone.
+pub(super) fn damage(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    recordings: &[RecordedNode],
+) -> Vec<String> {
+    let cut = recordings.iter().filter(|one| !one.is_complete);
+    let cut = cut.map(|one| format!("the recording of {} was cut short", facts.name(one.id)));
+    let mut damage: Vec<String> = match catalogue.areas.is_empty() && !catalogue.is_chosen {
+        true => Vec::new(),
+        false => cut.collect(),
+    };
+    if !catalogue.areas.is_empty() {
+        let mut all: Vec<Id> = facts.all(Subject::Respondent).collect();
+        all.sort_by_key(|id| {
+            let is_probe =
+                facts.known(*id, respondent::KIND) == Some(respondent::RespondentKind::Probe);
+            let mostly = facts.known(*id, respondent::MOSTLY_FAILED) == Some(true);
+            (is_probe, !mostly)
+        });
+        let names: Vec<String> = all.iter().map(|id| facts.name(*id).to_owned()).collect();
+        if let Some(first) = all.first() {
+            let reason = facts.known(*first, respondent::REASON);
+            let reason = reason
+                .map(|reason| format!(" ({reason})"))
+                .unwrap_or_default();
+            damage.push(match facts.known(*first, respondent::KIND) {
+                Some(respondent::RespondentKind::Probe) => {
+                    format!("ended early: {}{reason}", some(&names))
+                }
+                _ => format!("did not answer: {}{reason}", some(&names)),
+            });
+        }
+    }
+    damage
+}

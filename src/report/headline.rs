@@ -1,0 +1,187 @@
+//! The answer of a report in one sentence.
+
+use std::collections::HashSet;
+
+use super::areas::{no_fault, undecided, unrecorded};
+use super::{Contents, Finding, clause, many, plural, some};
+use crate::diagnosis::areas::AreaState;
+use crate::exit::Exit;
+
+/// The answer in one sentence. Of several nodes it says which the other causes are on.
+pub(super) fn headline(
+    (exit, status): (Exit, &str),
+    contents: &Contents,
+    notes: &[Finding],
+) -> String {
+    let causes = &contents.causes;
+    if exit == Exit::Undecided {
+        let why = why_undecided(contents);
+        // The measurement is what the user asked for.
+        let is_measured = |check: &str| {
+            let groups = ["ablation/", "bench/", "pairs/"];
+            groups.iter().any(|group| check.starts_with(group))
+        };
+        if let Some(first) = causes.first().filter(|first| is_measured(&first.check)) {
+            return clause::headline(&first.sentence, &[], &format!("; {why}"));
+        }
+        // What was found says more than what the recording does not hold.
+        if let (Some(first), Some(areas), []) = (
+            causes.first(),
+            unrecorded(&contents.areas),
+            contents.damage.as_slice(),
+        ) {
+            let more = first.subjects.get(1..).unwrap_or_default();
+            let areas = plural(areas.len() as u64, "area");
+            let others = other_causes(causes.len(), "");
+            let tail = format!("{others}; undecided: {areas} not recorded");
+            return clause::headline(&first.sentence, more, &tail);
+        }
+        // What did not answer leads already.
+        let others = causes.iter().filter(|c| !is_damage(&c.check)).count();
+        let others = match others {
+            0 => String::new(),
+            n => format!("; {} below", plural(n as u64, "warning")),
+        };
+        return clause::headline(&why, &[], &others);
+    }
+    let Some(lead) = lead(exit, causes, notes) else {
+        return without_cause(status, contents, notes);
+    };
+    if contents.nodes.len() < 2 {
+        let cut = match contents.nodes.iter().any(|node| node.truncated) {
+            true => "the recording was cut short: ",
+            false => "",
+        };
+        let more = lead.subjects.get(1..).unwrap_or_default();
+        let others = other_causes(causes.len(), "");
+        return clause::headline(&format!("{cut}{}", lead.sentence), more, &others);
+    }
+    let more = match lead.further.len() {
+        0 => String::new(),
+        n => format!(" (and {n} more like it)"),
+    };
+    let mut seen: HashSet<&str> = lead.nodes.iter().map(String::as_str).collect();
+    let others = causes.iter().skip(1);
+    let of_some = others.filter(|one| one.nodes.len() < contents.nodes.len());
+    let names = of_some.flat_map(|one| one.nodes.iter().map(String::as_str));
+    let named: Vec<&str> = names.filter(|name| seen.insert(name)).collect();
+    let on = match named.is_empty() {
+        true => String::new(),
+        false => format!(", on {} too", many::list(&named)),
+    };
+    let others = other_causes(causes.len(), &on);
+    clause::headline(&lead.sentence, &[], &format!("{more}{others}"))
+}
+
+/// Whether a check reports what did not answer, which the headline of an undecided verdict names by itself.
+fn is_damage(check: &str) -> bool {
+    check.starts_with("respondent/") || check.starts_with("recording/")
+}
+
+/// The finding that leads: the first cause, and a note where the exit status counts it.
+fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&'f Finding> {
+    causes.first().or(match exit {
+        Exit::Errors => notes.first(),
+        _ => None,
+    })
+}
+
+/// How many causes there are besides the one that leads; `on` says where.
+pub fn other_causes(causes: usize, on: &str) -> String {
+    match causes.saturating_sub(1) {
+        0 => String::new(),
+        1 => format!("; 1 other cause{on}"),
+        n => format!("; {n} other causes{on}"),
+    }
+}
+
+/// Why the node's health is unknown.
+fn why_undecided(contents: &Contents) -> String {
+    let Contents {
+        nodes,
+        open,
+        areas,
+        damage,
+        ..
+    } = contents;
+    if let Some((first, more)) = damage.split_first() {
+        let more = more.iter().map(|one| format!("; {one}"));
+        return format!("undecided: {first}{}", more.collect::<String>());
+    }
+    let no_devices = !nodes.is_empty() && nodes.iter().all(|n| n.devices == Some(0));
+    let wants_devices = areas.iter().any(|area| {
+        area.is_wanting() && area.area == "devices" && area.rank == AreaState::NothingThere
+    });
+    if no_devices && (wants_devices || areas.is_empty()) {
+        let gpus: u64 = nodes.iter().filter_map(|n| n.gpus).sum();
+        return match gpus {
+            0 => "nothing to examine: no RDMA device on this node".into(),
+            1 => "undecided: no RDMA device on this node, which has one GPU".into(),
+            n => format!("undecided: no RDMA device on this node, which has {n} GPUs"),
+        };
+    }
+    if let Some(areas) = undecided(areas) {
+        return format!("undecided: {areas}");
+    }
+    match open.first() {
+        Some(question) => {
+            let missing = question.missing.first();
+            let why = missing.map_or(String::new(), |m| {
+                format!(": {} is unknown ({})", m.fact, m.value)
+            });
+            format!("undecided on {}{why}", some(&question.subjects))
+        }
+        None => "undecided: no check could be decided".into(),
+    }
+}
+
+/// The answer if no finding leads.
+fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> String {
+    let Contents {
+        nodes, open, areas, ..
+    } = contents;
+    let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
+    let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
+    let waived = match contents.counts.waived {
+        0 => String::new(),
+        1 => ", one finding waived".into(),
+        n => format!(", {n} findings waived"),
+    };
+    let noted = match notes.len() {
+        0 => waived,
+        1 => format!(", one note{waived}"),
+        n => format!(", {n} notes{waived}"),
+    };
+    if nodes.is_empty() {
+        let left = match open.len() {
+            0 => String::new(),
+            1 => ", one open question".into(),
+            n => format!(", {n} open questions"),
+        };
+        return format!("no finding in the log{noted}{left}; no node was examined");
+    }
+    if status != "healthy" {
+        let refused = match contents.withheld {
+            0 => String::new(),
+            n => format!("; {} refused (permission)", plural(n, "question")),
+        };
+        return no_fault(areas, &format!("{refused}{noted}"));
+    }
+    let of = if nodes.len() > 1 {
+        format!("{} nodes, ", nodes.len())
+    } else {
+        String::new()
+    };
+    let knows_ports = nodes.iter().all(|n| n.active_ports.is_some());
+    let active = if knows_ports {
+        format!(", {} active", plural(ports, "port"))
+    } else {
+        String::new()
+    };
+    let devices = plural(devices, "RDMA device");
+    let peers = match nodes.iter().any(|node| node.untried_peers) {
+        true => "; peers not tried: bench pairs",
+        false => "",
+    };
+    format!("healthy: {of}{devices}{active}{noted}{peers}")
+}

@@ -1,0 +1,80 @@
+//! The nodes of a report.
+
+use serde::Serialize;
+
+use crate::fact::{Facts, Id, Subject, node};
+
+/// What a report contains about a recording beyond its facts.
+#[derive(Clone, Debug)]
+pub struct RecordedNode {
+    /// The node.
+    pub id: Id,
+    /// When the recording was made, RFC 3339 in UTC.
+    pub utc: String,
+    /// How a person altered it, if it lies over another recording.
+    pub altered: Option<String>,
+    /// Whether a copied tree was examined.
+    pub tree: bool,
+    /// Whether its last line is there.
+    pub is_complete: bool,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+}
+
+/// A node that was examined.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NodeHead {
+    /// Its name.
+    pub name: String,
+    /// Its kernel, where known.
+    pub kernel: Option<String>,
+    /// Its distribution, where known.
+    pub os: Option<String>,
+    /// How many RDMA devices it has, where known.
+    pub devices: Option<u64>,
+    /// How many of its ports are active, where known.
+    pub active_ports: Option<u64>,
+    /// Whether its job has other nodes, and nothing was sent to them.
+    #[serde(skip)]
+    pub untried_peers: bool,
+    /// How many GPUs it has, where known.
+    pub gpus: Option<u64>,
+    /// The launcher that started the doctor there, and the rank, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launch: Option<String>,
+    /// When it was recorded.
+    pub recorded: String,
+    /// The manual changes in its recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub altered: Option<String>,
+    /// Whether a copied tree was examined.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tree: bool,
+    /// Whether the recording was cut short.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+impl NodeHead {
+    /// What is known of a recorded node.
+    pub(super) fn of(facts: &Facts, recorded: &RecordedNode) -> Self {
+        let id = recorded.id;
+        let launch = facts.known(id, node::LAUNCH);
+        NodeHead {
+            name: facts.name(id).to_owned(),
+            kernel: facts.known(id, node::KERNEL).map(|t| t.to_string()),
+            os: facts.known(id, node::OS).map(|t| t.to_string()),
+            devices: facts.known(id, node::DEVICES),
+            active_ports: facts.known(id, node::ACTIVE_PORTS),
+            untried_peers: facts.known(id, node::JOB_NODES) > Some(1)
+                && facts.members(Subject::Suspect, id).is_err(),
+            gpus: facts.known(id, node::GPUS),
+            launch: launch.filter(|by| &**by != "none").map(|by| by.to_string()),
+            recorded: recorded.utc.clone(),
+            altered: recorded.altered.clone(),
+            tree: recorded.tree,
+            truncated: !recorded.is_complete,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The status of a report: what its contents are worth.
+
+use super::{AreaLine, Contents, Policy, areas};
+use crate::check::{Catalogue, Severity};
+use crate::exit::Exit;
+
+/// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
+pub(super) fn status(
+    catalogue: &Catalogue,
+    contents: &Contents,
+    policy: &Policy,
+) -> (Exit, &'static str) {
+    let counts = &contents.counts;
+    let failing = match policy.fail_on {
+        Severity::Error => counts.errors,
+        Severity::Warning => counts.errors + counts.warnings,
+        Severity::Note => counts.errors + counts.warnings + counts.notes,
+    };
+    // Chosen checks must be decided.
+    let open = (policy.strict || catalogue.is_chosen) && counts.unknown > 0;
+    let wanting = contents.areas.iter().any(AreaLine::is_wanting);
+    let unjudged = counts.passes + counts.warnings + counts.notes + counts.waived == 0;
+    // The areas define what a node requires.
+    let has_areas = !catalogue.areas.is_empty() && !contents.nodes.is_empty();
+    let nothing = contents.is_empty && !has_areas;
+    if failing > 0 {
+        (Exit::Errors, "errors")
+    } else if open || wanting || !contents.damage.is_empty() || nothing || unjudged {
+        (Exit::Undecided, "undecided")
+    } else if counts.warnings > 0 {
+        (Exit::Warnings, "warnings")
+    } else if contents.withheld == 0 && areas::are_whole(&contents.areas) {
+        (Exit::Healthy, "healthy")
+    } else {
+        (Exit::Healthy, "no-fault-found")
+    }
+}

@@ -1,0 +1,157 @@
+//! Verdicts in words: findings, what is waived, what passed.
+
+use super::finding::{Consequence, Finding, Pass, evidence_line};
+use super::remedy::{SUBJECTS, for_each_subject};
+use super::{WaivedFinding, device_names};
+use crate::check::{Catalogue, Outcome, Verdict};
+use crate::diagnosis::Cause;
+use crate::fact::{Facts, Id, Subject};
+use crate::small_sort;
+
+/// Writes what is said of verdicts.
+pub(super) struct Writer<'a> {
+    pub(super) catalogue: &'a Catalogue,
+    pub(super) facts: &'a Facts,
+    /// Whether each name has its node before it.
+    pub(super) several: bool,
+}
+
+impl Writer<'_> {
+    pub(super) fn name(&self, id: Id) -> String {
+        let node = self.facts.ancestor(id, Subject::Node);
+        let host = self.facts.ancestor(id, Subject::Host);
+        match node.filter(|_| self.several).or(host) {
+            Some(within) if within != id => {
+                format!("{}: {}", self.facts.name(within), self.facts.name(id))
+            }
+            _ => self.facts.name(id).to_owned(),
+        }
+    }
+
+    fn sentence(&self, check: usize, id: Id) -> String {
+        let check = &self.catalogue.checks[check];
+        let text = check.finding().render(self.facts, id, &check.limits);
+        let text = device_names::named(self.facts, id, text);
+        match self.facts.ancestor(id, Subject::Node) {
+            Some(node) if self.several => format!("{}: {text}", self.facts.name(node)),
+            _ => text,
+        }
+    }
+
+    /// The sentence behind the premise of its check.
+    fn presuming(&self, check: usize, id: Id) -> String {
+        let presumed = self.catalogue.checks[check].premise.as_ref();
+        let premise = presumed.map_or("", |presumed| presumed.premise.sentence());
+        format!("{premise}{}", self.sentence(check, id))
+    }
+
+    pub(super) fn finding(&self, cause: &Cause) -> Finding {
+        let check = &self.catalogue.checks[cause.check];
+        // A cause has one subject at least.
+        let first = cause.subjects[0];
+        let said = |id: Id| match cause.presumes(cause.check, id) {
+            true => self.presuming(cause.check, id),
+            false => self.sentence(cause.check, id),
+        };
+        let premise = check
+            .premise
+            .as_ref()
+            .map(|presumed| presumed.premise.sentence());
+        let premise = premise.filter(|_| cause.presumes(cause.check, first));
+        let mut consequences = cause.consequences.clone();
+        small_sort::by(&mut consequences, |a, b| {
+            let order = |of: &(usize, Id)| (&self.catalogue.checks[of.0].id, of.1);
+            order(a).cmp(&order(b))
+        });
+        let consequences: Vec<Consequence> = consequences
+            .into_iter()
+            .map(|(check, id)| Consequence {
+                check: self.catalogue.checks[check].id.to_string(),
+                severity: match cause.presumes(check, id) {
+                    true => self.catalogue.checks[check].presumed_severity().word(),
+                    false => self.catalogue.checks[check].severity.word(),
+                },
+                subject: self.name(id),
+                // Beneath a cause with the same premise it is said already.
+                sentence: match premise.is_none() && cause.presumes(check, id) {
+                    true => self.presuming(check, id),
+                    false => self.sentence(check, id),
+                },
+            })
+            .collect();
+        let advice = check.advice();
+        Finding {
+            check: check.id.to_string(),
+            place: cause.check,
+            severity: cause.severity(self.catalogue).word(),
+            subject: self.name(first),
+            subjects: cause.subjects.iter().map(|id| self.name(*id)).collect(),
+            nodes: Vec::new(),
+            sentence: said(first),
+            premise,
+            further: cause.subjects[1..].iter().map(|id| said(*id)).collect(),
+            why: advice.why.trim().to_owned(),
+            fix: for_each_subject(cause.subjects.iter().take(SUBJECTS).flat_map(|id| {
+                let each = advice.fix.render_each(self.facts, *id, &check.limits);
+                each.into_iter().map(|fix| fix.trim().to_owned())
+            })),
+            see: advice.see.iter().map(|s| s.to_string()).collect(),
+            evidence: check
+                .evidence(self.facts, first)
+                .into_iter()
+                .map(evidence_line)
+                .collect(),
+            consequences,
+        }
+    }
+
+    /// What waivers accept: one line for a check and a waiver.
+    pub(super) fn waived(&self, verdicts: &[Verdict]) -> Vec<WaivedFinding> {
+        let mut all: Vec<WaivedFinding> = Vec::new();
+        for verdict in verdicts {
+            let Outcome::Waived(number) = verdict.outcome else {
+                continue;
+            };
+            // A number comes from the catalogue's own waivers.
+            let Some(waiver) = self.catalogue.waivers.get(number) else {
+                continue;
+            };
+            let check = &self.catalogue.checks[verdict.check];
+            let one = WaivedFinding {
+                check: check.id.to_string(),
+                severity: check.severity.word(),
+                subjects: vec![self.name(verdict.subject)],
+                nodes: Vec::new(),
+                sentence: self.sentence(verdict.check, verdict.subject),
+                by: waiver.check.to_string(),
+                reason: waiver.reason.to_string(),
+                owner: waiver.owner.to_string(),
+                until: waiver.until.to_string(),
+            };
+            match all.iter_mut().find(|known| known.is_like(&one)) {
+                Some(known) => known.subjects.extend(one.subjects),
+                None => all.push(one),
+            }
+        }
+        all
+    }
+
+    pub(super) fn passes(&self, verdicts: &[Verdict]) -> Vec<Pass> {
+        verdicts
+            .iter()
+            .filter(|v| matches!(v.outcome, Outcome::Passes(_)))
+            .map(|v| {
+                let check = &self.catalogue.checks[v.check];
+                Pass {
+                    check: check.id.to_string(),
+                    subject: self.name(v.subject),
+                    evidence: check
+                        .evidence(self.facts, v.subject)
+                        .into_iter()
+                        .map(evidence_line)
+                        .collect(),
+                }
+            })
+            .collect()
+    }
+}
