@@ -48,8 +48,8 @@ pub struct Call {
 }
 
 /// An argument of a call.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a whole number or a text")]
 pub enum Argument {
     /// A whole number.
     Number(u64),
@@ -302,25 +302,6 @@ impl<'de> Deserialize<'de> for Question {
         }
 
         deserializer.deserialize_map(QuestionVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Argument {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ArgumentVisitor;
-        impl Visitor<'_> for ArgumentVisitor {
-            type Value = Argument;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or a text")
-            }
-            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Argument, E> {
-                Ok(Argument::Number(n))
-            }
-            fn visit_str<E: de::Error>(self, s: &str) -> Result<Argument, E> {
-                Ok(Argument::Text(s.into()))
-            }
-        }
-        deserializer.deserialize_any(ArgumentVisitor)
     }
 }
 

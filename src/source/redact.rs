@@ -22,8 +22,9 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 pub use key::Key;
 
@@ -40,19 +41,14 @@ const LEFT_OUT: &str = "left out by the redaction";
 /// Redacts the lines of recordings.
 #[derive(Clone, Debug)]
 pub struct Redactor {
-    key: Key,
     names: Names,
-    /// Hosts that wrote lines of a log.
-    hosts: HashSet<String>,
 }
 
 impl Redactor {
     /// Redacts under this key. `users` are names of users, and home directories where they begin with `/`.
     pub fn new(key: Key, node_name: &str, users: &[&str]) -> Self {
         Redactor {
-            key,
-            names: Names::new(node_name, users),
-            hosts: HashSet::new(),
+            names: Names::new(key, node_name, users),
         }
     }
 
@@ -72,7 +68,9 @@ impl Redactor {
                 _ => false,
             };
             if let (true, Ok(Answer::Value(value))) = (is_log, &reply.said) {
-                self.hosts.extend(log::hosts(value).map(str::to_owned));
+                self.names
+                    .writers
+                    .extend(log::hosts(value).map(str::to_owned));
             }
             match &reply.said {
                 Ok(Answer::Text(text)) => {
@@ -96,10 +94,10 @@ impl Redactor {
         Header {
             node: match header.node.as_str() {
                 "" => String::new(),
-                node => self.key.host(node),
+                node => self.names.key.host(node),
             },
             redacted: true,
-            pseudonyms: self.key.mark(),
+            pseudonyms: self.names.key.mark(),
             altered: header.altered.map(|text| self.scan(&text, Kind::FREE)),
             ..header
         }
@@ -140,11 +138,11 @@ impl Redactor {
 
     /// The pseudonym of a host's name, as the header has it.
     pub fn host(&self, name: &str) -> String {
-        self.key.host(name)
+        self.names.key.host(name)
     }
 
     fn scan(&self, text: &str, kind: Kind) -> String {
-        scan(&self.key, &self.names, text, kind)
+        self.names.scan(text, kind)
     }
 
     fn free(&self, text: &str) -> Arc<str> {
@@ -187,7 +185,7 @@ impl Redactor {
         let args = call.args.iter().map(|(name, value)| {
             let value = match value {
                 Argument::Text(text) if of_log => {
-                    Argument::Text(log::file(&self.key, &self.names, &self.hosts, text).into())
+                    Argument::Text(log::file(&self.names, text).into())
                 }
                 // As the path is in the configuration that names it.
                 Argument::Text(text) if of_beegfs => Argument::Text(self.path(text)),
@@ -204,33 +202,28 @@ impl Redactor {
 
     fn answer(&self, question: &Question, answer: Answer) -> Result<Answer, Refusal> {
         let left_out = || Refusal::NotAsked(LEFT_OUT.into());
-        let (key, names) = (&self.key, &self.names);
+        let names = &self.names;
         Ok(match (question, answer) {
-            (Question::Netlink(call), Answer::Bytes(bytes)) => {
-                as_recorded(netlink::reply(&call.name, key, names, &bytes).ok_or_else(left_out)?)
+            (Question::Netlink(_), Answer::Bytes(bytes)) => {
+                as_recorded(netlink::reply(names, &bytes).ok_or_else(left_out)?)
             }
-            (Question::Netlink(call), Answer::Text(text)) => as_recorded(
-                netlink::reply(&call.name, key, names, text.as_bytes()).ok_or_else(left_out)?,
-            ),
+            (Question::Netlink(_), Answer::Text(text)) => {
+                as_recorded(netlink::reply(names, text.as_bytes()).ok_or_else(left_out)?)
+            }
             (Question::Read(path), Answer::Text(text)) => match files::rule(path) {
-                FileRule::PciConfig => as_recorded(files::pci_config(key, text.as_bytes())),
-                rule => Answer::Text(
-                    files::content(key, names, rule, &text)
-                        .ok_or_else(left_out)?
-                        .into(),
-                ),
+                FileRule::PciConfig => as_recorded(files::pci_config(&names.key, text.as_bytes())),
+                rule => {
+                    let mapped = files::content(names, rule, &text).ok_or_else(left_out)?;
+                    Answer::Text(mapped.into())
+                }
             },
             (Question::Read(path), Answer::Bytes(bytes)) => match files::rule(path) {
-                FileRule::PciConfig => Answer::Bytes(files::pci_config(key, &bytes).into()),
+                FileRule::PciConfig => Answer::Bytes(files::pci_config(&names.key, &bytes).into()),
                 rule => {
                     let text = latin_1(&bytes).ok_or_else(left_out)?;
-                    let mapped = files::content(key, names, rule, &text).ok_or_else(left_out)?;
-                    Answer::Bytes(
-                        mapped
-                            .chars()
-                            .map(|c| u8::try_from(c).unwrap_or(b'?'))
-                            .collect(),
-                    )
+                    let mapped = files::content(names, rule, &text).ok_or_else(left_out)?;
+                    let byte = |c: char| u8::try_from(c).unwrap_or(b'?');
+                    Answer::Bytes(mapped.chars().map(byte).collect())
                 }
             },
             (Question::Link(_), Answer::Text(text)) => {
@@ -238,76 +231,54 @@ impl Redactor {
                 Answer::Text(self.scan(&text, Kind { free, ..Kind::NAME }).into())
             }
             (Question::Run(argv), Answer::Text(text)) if firewall::lists_rules(argv) => {
-                let mapped = firewall::rules(key, names, argv, &text).ok_or_else(left_out)?;
+                let mapped = firewall::rules(names, argv, &text).ok_or_else(left_out)?;
                 Answer::Text(mapped.into())
             }
             (Question::Run(_), Answer::Text(text)) => Answer::Text(self.free(&text)),
-            (Question::Env(_), Answer::Value(value)) => {
-                Answer::Value(Arc::new(value::environment(key, names, &value)))
-            }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "home_file" => {
-                let file = call.text("name").unwrap_or("");
-                Answer::Value(Arc::new(value::home_file(key, names, file, &value)))
-            }
-            (Question::Call(call), Answer::Value(value))
-                if &*call.name == "ethtool_module_eeprom" =>
-            {
-                Answer::Value(Arc::new(value::module(key, &value)))
-            }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log_file" => {
-                let mapped = log::digest(key, names, &self.hosts, &value);
-                Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
-            }
-            (Question::Bench(call), Answer::Value(value)) if bench::is_log(call) => {
-                let mapped = log::digest(key, names, &self.hosts, &value);
-                Answer::Value(Arc::new(mapped.ok_or_else(left_out)?))
-            }
-            (Question::Bench(call), Answer::Value(value)) if &*call.name != "p2p" => {
-                let bench = bench::Bench {
-                    key,
-                    names,
-                    hosts: &self.hosts,
-                    path: &|path| self.path(&Arc::from(path)).to_string(),
-                };
-                Answer::Value(Arc::new(bench.reply("", &value)))
-            }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "nccl_log" => {
-                let file = |text: &str| log::file(key, names, &self.hosts, text);
-                Answer::Value(Arc::new(value::with_texts(&value, &file)))
-            }
-            (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nccl_") => {
-                let path = |text: &str| self.path(&Arc::from(text)).to_string();
-                Answer::Value(Arc::new(value::with_texts(&value, &path)))
-            }
-            (Question::Call(call), Answer::Value(value)) if call.name.starts_with("nvml_") => {
-                Answer::Value(Arc::new(nvml::reply(key, names, "", &value)))
-            }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "process_env" => {
-                Answer::Value(Arc::new(value::job_environment(key, names, &value)))
-            }
-            (Question::Call(call), Answer::Value(value)) if &*call.name == "beegfs_log" => {
-                Answer::Value(Arc::new(value::beegfs_log(key, names, &value)))
-            }
-            (Question::Call(call), Answer::Value(value))
-                if &*call.name == "kernel_log" || call.name.starts_with("process") =>
-            {
-                Answer::Value(Arc::new(value::free(key, names, &value)))
-            }
-            (_, Answer::Value(value)) => {
-                Answer::Value(Arc::new(value::reply(key, names, "", &value)))
+            (question, Answer::Value(value)) => {
+                let mapped = self.value(question, &value).ok_or_else(left_out)?;
+                Answer::Value(Arc::new(mapped))
             }
             (question, Answer::Names(listed)) => {
                 let free = question.path().is_some_and(|path| !files::is_kernel(path));
                 // The order of the listing stays, for whoever asks on in that order.
                 let kind = Kind { free, ..Kind::NAME };
-                Answer::Names(
-                    listed
-                        .iter()
-                        .map(|name| self.scan(name, kind).into())
-                        .collect(),
-                )
+                let listed = listed.iter().map(|name| self.scan(name, kind).into());
+                Answer::Names(listed.collect())
             }
             (_, Answer::Text(_) | Answer::Bytes(_)) => return Err(left_out()),
+        })
+    }
+
+    /// A value in answer to a question; `None` if it has to be left out.
+    fn value(&self, question: &Question, value: &Value) -> Option<Value> {
+        let names = &self.names;
+        let path = |text: &str| self.path(&Arc::from(text)).to_string();
+        let call = match question {
+            Question::Env(_) => return Some(value::environment(names, value)),
+            Question::Bench(call) if bench::is_log(call) => return log::digest(names, value),
+            Question::Bench(call) if &*call.name != "p2p" => {
+                return Some(bench::reply(names, &path, "", value));
+            }
+            Question::Call(call) => call,
+            _ => return Some(value::reply(names, "", value)),
+        };
+        Some(match &*call.name {
+            "home_file" => value::home_file(names, call.text("name").unwrap_or(""), value),
+            "ethtool_module_eeprom" => value::module(&names.key, value),
+            "nccl_log_file" => log::digest(names, value)?,
+            "nccl_log" => value::with_texts(value, "", &|_, text| log::file(names, text)),
+            "process_env" => value::job_environment(names, value),
+            "beegfs_log" => value::beegfs_log(names, value),
+            "kernel_log" => value::free(names, value),
+            name if name.starts_with("process") => value::free(names, value),
+            name if name.starts_with("nccl_") => {
+                value::with_texts(value, "", &|_, text| path(text))
+            }
+            name if name.starts_with("nvml_") => {
+                value::with_texts(value, "", &|member, text| nvml::text(names, member, text))
+            }
+            _ => value::reply(names, "", value),
         })
     }
 
@@ -345,46 +316,58 @@ fn latin_1(bytes: &[u8]) -> Option<String> {
     is_text.then(|| bytes.iter().map(|b| char::from(*b)).collect())
 }
 
-/// Replaces every address, GUID and known name in a text.
-fn scan(key: &Key, names: &Names, text: &str, kind: Kind) -> String {
-    let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let before = at
-            .checked_sub(1)
-            .and_then(|before| bytes.get(before))
-            .copied();
-        let begins = !before.is_some_and(text::in_word);
-        // A name may follow an underscore, an address does not.
-        let name_begins =
-            byte.is_ascii_alphanumeric() && !before.is_some_and(|b| b.is_ascii_alphanumeric());
-        let double = byte == b':' && bytes.get(at + 1) == Some(&b':') && before != Some(b':');
-        let mut found = names.at(key, text, at, name_begins, kind);
-        if found.is_none() && begins && (byte.is_ascii_alphanumeric() || double) {
-            found = text::address_at(key, text, at, kind);
-        }
-        if found.is_none() && name_begins {
-            // `upper_enx…`, the link from a device to the bond above it.
-            found = text::name_with_mac(key, text.get(at..).unwrap_or(""));
-        }
-        if let Some((taken, mapped)) = found.filter(|(taken, _)| *taken > 0) {
-            out.push_str(&mapped);
+impl Names {
+    /// Replaces every address, GUID and known name in a text.
+    fn scan(&self, text: &str, kind: Kind) -> String {
+        let bytes = text.as_bytes();
+        let mut out = String::with_capacity(text.len() + 16);
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            let before = at
+                .checked_sub(1)
+                .and_then(|before| bytes.get(before))
+                .copied();
+            let begins = !before.is_some_and(text::in_word);
+            // A name may follow an underscore, an address does not.
+            let name_begins =
+                byte.is_ascii_alphanumeric() && !before.is_some_and(|b| b.is_ascii_alphanumeric());
+            let double = byte == b':' && bytes.get(at + 1) == Some(&b':') && before != Some(b':');
+            let mut found = self.at(text, at, name_begins, kind);
+            if found.is_none() && begins && (byte.is_ascii_alphanumeric() || double) {
+                found = text::address_at(&self.key, text, at, kind);
+            }
+            if found.is_none() && name_begins {
+                // `upper_enx…`, the link from a device to the bond above it.
+                found = text::name_with_mac(&self.key, text.get(at..).unwrap_or(""));
+            }
+            if let Some((taken, mapped)) = found.filter(|(taken, _)| *taken > 0) {
+                out.push_str(&mapped);
+                at += taken;
+                continue;
+            }
+            // Nothing begins inside a word; and a character of several bytes is one.
+            let rest = text.get(at..).unwrap_or("");
+            let word = rest
+                .bytes()
+                .position(|b| !b.is_ascii_alphanumeric())
+                .unwrap_or(rest.len());
+            let taken = match word {
+                0 => rest.chars().next().map_or(1, char::len_utf8),
+                word => word,
+            };
+            out.push_str(rest.get(..taken).unwrap_or(""));
             at += taken;
-            continue;
         }
-        // Nothing begins inside a word; and a character of several bytes is one.
-        let rest = text.get(at..).unwrap_or("");
-        let word = rest
-            .bytes()
-            .position(|b| !b.is_ascii_alphanumeric())
-            .unwrap_or(rest.len());
-        let taken = match word {
-            0 => rest.chars().next().map_or(1, char::len_utf8),
-            word => word,
-        };
-        out.push_str(rest.get(..taken).unwrap_or(""));
-        at += taken;
+        out
     }
-    out
+
+    /// The same in a text that people or programs write.
+    fn free(&self, text: &str) -> String {
+        self.scan(text, Kind::FREE)
+    }
+
+    /// The same in a name.
+    fn name(&self, text: &str) -> String {
+        self.scan(text, Kind::NAME)
+    }
 }

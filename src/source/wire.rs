@@ -101,6 +101,17 @@ pub enum Line {
 }
 
 impl Line {
+    /// The value that this line answers a question with, if it does.
+    pub fn value(&self) -> Option<&serde_json::Value> {
+        match self {
+            Line::Reply { reply, .. } => match &reply.said {
+                Ok(Answer::Value(value)) => Some(value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// A value that answers a question, asked once, `at` this many microseconds after the recording began.
     pub fn of(probe: &str, question: Question, value: &impl Serialize, at: Micros) -> Self {
         // Serialising plain data cannot fail.
@@ -360,21 +371,28 @@ pub fn to_hex(bytes: &[u8]) -> String {
 
 /// The bytes of an even number of hexadecimal digits.
 pub fn from_hex(hex: &str) -> Option<Vec<u8>> {
-    // Each PCI device's configuration space is here, of up to 4 KiB: no iterator of `Option`s.
-    let digit = |d: u8| match d {
-        b'0'..=b'9' => Some(d - b'0'),
-        b'a'..=b'f' => Some(d - b'a' + 10),
-        b'A'..=b'F' => Some(d - b'A' + 10),
-        _ => None,
+    // Each PCI device's configuration space is here, of up to 4 KiB: a place in a table for each digit.
+    const VALUES: [u8; 256] = {
+        let mut values = [u8::MAX; 256];
+        let mut value = 0;
+        while value < 16 {
+            values[b"0123456789abcdef"[value] as usize] = value as u8;
+            values[b"0123456789ABCDEF"[value] as usize] = value as u8;
+            value += 1;
+        }
+        values
     };
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
         return None;
     };
     let mut bytes = Vec::with_capacity(pairs.len());
+    let mut all = 0;
     for [high, low] in pairs {
-        bytes.push(digit(*high)? << 4 | digit(*low)?);
+        let (high, low) = (VALUES[usize::from(*high)], VALUES[usize::from(*low)]);
+        all |= high | low;
+        bytes.push(high << 4 | low & 0xf);
     }
-    Some(bytes)
+    (all < 16).then_some(bytes)
 }
 
 /// A JSON value in which no object has a key twice: two values for one key are two claims, and neither is evidence.

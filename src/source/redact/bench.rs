@@ -1,13 +1,9 @@
 //! Replies of benchmarks: the hosts that ranks ran on, the library's path, the variables of arms, and words in which addresses and hosts may stand. What
 //! is a word of the benchmark's own stays, whoever is called like it.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value};
 
-use super::key::Key;
-use super::text::Kind;
-use super::{Names, log, scan, value};
+use super::{Names, log, value};
 use crate::source::question::Call;
 
 /// Members whose text is a word or a number of the benchmark's own.
@@ -19,77 +15,63 @@ pub(super) fn is_log(call: &Call) -> bool {
     call.args.iter().any(|(name, _)| &**name == "log")
 }
 
-/// The key and names for redacting it.
-pub(super) struct Bench<'r> {
-    pub(super) key: &'r Key,
-    pub(super) names: &'r Names,
-    /// Hosts that wrote lines of a log.
-    pub(super) hosts: &'r HashSet<String>,
-    /// A path, as in the questions that have it.
-    pub(super) path: &'r dyn Fn(&str) -> String,
+/// A plan, or what became of a rank; `path` redacts a path as in the questions that have it.
+pub(super) fn reply(
+    names: &Names,
+    path: &dyn Fn(&str) -> String,
+    member: &str,
+    value: &Value,
+) -> Value {
+    let Value::Object(members) = value else {
+        let text = |member: &str, one: &str| text(names, path, member, one);
+        return match value {
+            Value::Array(items) => (items.iter())
+                .map(|item| reply(names, path, member, item))
+                .collect(),
+            _ => value::with_texts(value, member, &text),
+        };
+    };
+    let mapped = members.iter().map(|(name, value)| {
+        let mapped = match member {
+            "set" => value::variable(names, name, value.as_str().unwrap_or("")).into(),
+            _ => reply(names, path, name, value),
+        };
+        (name.clone(), mapped)
+    });
+    mapped.collect::<Map<_, _>>().into()
 }
 
-impl Bench<'_> {
-    /// A plan, or what became of a rank.
-    pub(super) fn reply(&self, member: &str, value: &Value) -> Value {
-        match value {
-            Value::String(text) => self.text(member, text).into(),
-            Value::Array(items) => items.iter().map(|item| self.reply(member, item)).collect(),
-            Value::Object(variables) if member == "set" => variables
-                .iter()
-                .map(|(name, value)| {
-                    let text = value.as_str().unwrap_or("");
-                    let mapped = value::variable(self.key, self.names, name, text);
-                    (name.clone(), mapped.into())
-                })
-                .collect::<Map<_, _>>()
-                .into(),
-            Value::Object(members) => members
-                .iter()
-                .map(|(name, value)| (name.clone(), self.reply(name, value)))
-                .collect::<Map<_, _>>()
-                .into(),
-            other => other.clone(),
-        }
-    }
-
-    fn text(&self, member: &str, text: &str) -> String {
-        match member {
-            "host" if !text.is_empty() => self.key.host(text),
-            "library" => (self.path)(text),
-            // As in the questions that name the arm.
-            "name" => scan(self.key, self.names, text, Kind::NAME),
-            own if OWN.split(' ').any(|one| one == own) => text.to_owned(),
-            // Words of a library or of the kernel, about whatever they were about.
-            _ => log::file(self.key, self.names, self.hosts, text),
-        }
+fn text(names: &Names, path: &dyn Fn(&str) -> String, member: &str, text: &str) -> String {
+    match member {
+        "host" if !text.is_empty() => names.key.host(text),
+        "library" => path(text),
+        // As in the questions that name the arm.
+        "name" => names.name(text),
+        own if OWN.split(' ').any(|one| one == own) => text.to_owned(),
+        // Words of a library or of the kernel, about whatever they were about.
+        _ => log::file(names, text),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::redact::key::Key;
     use serde_json::json;
 
     #[test]
     fn hosts_addresses_and_paths_have_pseudonyms_and_figures_stay() {
         let key = Key::from_text("k");
-        let names = Names::new("node1720", &["alice"]);
-        let hosts: HashSet<String> = ["node1720".to_owned()].into();
+        let mut names = Names::new(key.clone(), "node1720", &["alice"]);
+        names.writers = ["node1720".to_owned()].into();
         let path = |path: &str| path.replace("alice", "user-1");
-        let bench = Bench {
-            key: &key,
-            names: &names,
-            hosts: &hosts,
-            path: &path,
-        };
         let reply = json!({
             "ended": { "failed": { "function": "connect", "code": 111, "error": "rank 1 at 10.20.30.40:5000 on node1720: refused" } },
             "step": "all-reduce of 256 MiB: trial 3 of 5", "host": "node1720",
             "library": "/home/alice/venv/libnccl.so.2", "version": "2.21.5", "device": "mlx5_0/1 GID 3, 10.20.30.40",
             "points": [{ "bytes": 1024, "collective": "all-reduce", "dtype": "float32", "op": "sum", "ms": [0.5], "wrong": 0 }],
         });
-        let mapped = bench.reply("", &reply);
+        let mapped = super::reply(&names, &path, "", &reply);
         assert_eq!(mapped["points"], reply["points"]);
         assert_eq!(
             (&mapped["step"], &mapped["version"]),
@@ -119,7 +101,10 @@ mod tests {
             "failed": "transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write from GID ::ffff:10.20.30.40 to GID fe80::ba3f:d2ff:fe01:203",
             "arrived": false, "sender": { "packet_seq_err": 5 },
         });
-        let (pairs, mapped) = (bench.reply("", &pairs), bench.reply("", &flow));
+        let (pairs, mapped) = (
+            super::reply(&names, &path, "", &pairs),
+            super::reply(&names, &path, "", &flow),
+        );
         let text = format!("{pairs}{mapped}");
         for secret in ["node1720", "10.20.30.40", "a14:1e28", "d2ff:fe01:203"] {
             assert!(!text.contains(secret), "{secret}: {text}");
@@ -145,7 +130,7 @@ mod tests {
             "arms": [{ "name": "nic", "set": { "NCCL_IB_HCA": "mlx5_0", "NCCL_COMM_ID": "node7:1234", "MY_TOKEN": "hunter2" } }],
             "ranks": [{ "node": 0, "gpu": "0000:1b:00.0" }, { "node": 0, "device": "10.20.30.40" }],
         });
-        let mapped = bench.reply("", &plan);
+        let mapped = super::reply(&names, &path, "", &plan);
         let set = &mapped["arms"][0]["set"];
         assert_eq!(set["NCCL_IB_HCA"], "mlx5_0");
         assert_eq!(set["NCCL_COMM_ID"], format!("{}:1234", key.host("node7")));

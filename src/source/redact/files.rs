@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::key::Key;
 use super::text::{self, Kind};
-use super::{Names, scan, settings};
+use super::{Names, settings};
 
 /// How the content of a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,22 +114,20 @@ pub(super) fn is_kernel(path: &str) -> bool {
 }
 
 /// Rewrites a file's text; `None` if it has to be left out.
-pub(super) fn content(key: &Key, names: &Names, rule: FileRule, content: &str) -> Option<String> {
+pub(super) fn content(names: &Names, rule: FileRule, content: &str) -> Option<String> {
     Some(match rule {
         FileRule::Plain => content.to_owned(),
-        FileRule::Text(kind) if kind.free => {
-            scan(key, names, &settings::without_comments(content), kind)
-        }
-        FileRule::Text(kind) => scan(key, names, content, kind),
-        FileRule::Serial => key.serial(content),
-        FileRule::Host => host(key, content),
-        FileRule::Description => node_description(key, names, content),
-        FileRule::Identifier => identifier(key, content),
-        FileRule::Route => route(key, names, content),
-        FileRule::Variables => super::value::assignments(key, names, content),
-        FileRule::Settings => settings::assignments(key, names, content),
-        FileRule::Hostfile => settings::hostfile(key, names, content),
-        FileRule::Mounts => settings::mounts(key, names, content),
+        FileRule::Text(kind) if kind.free => names.scan(&settings::without_comments(content), kind),
+        FileRule::Text(kind) => names.scan(content, kind),
+        FileRule::Serial => names.key.serial(content),
+        FileRule::Host => host(&names.key, content),
+        FileRule::Description => node_description(names, content),
+        FileRule::Identifier => identifier(&names.key, content),
+        FileRule::Route => route(names, content),
+        FileRule::Variables => super::value::assignments(names, content),
+        FileRule::Settings => settings::assignments(names, content),
+        FileRule::Hostfile => settings::hostfile(names, content),
+        FileRule::Mounts => settings::mounts(names, content),
         FileRule::PciConfig | FileRule::LeftOut => return None,
     })
 }
@@ -145,7 +143,7 @@ pub(super) fn host(key: &Key, content: &str) -> String {
 }
 
 /// `node1720 HCA-5`, `node1720 mlx5_0`: what comes before the device is a host's name, this node's or an earlier one's.
-pub(super) fn node_description(key: &Key, names: &Names, content: &str) -> String {
+pub(super) fn node_description(names: &Names, content: &str) -> String {
     let mut words = content.split_whitespace();
     let (first, device) = (words.next(), words.next());
     let is_device = |device: &str| {
@@ -154,9 +152,9 @@ pub(super) fn node_description(key: &Key, names: &Names, content: &str) -> Strin
     };
     match (first, device) {
         (Some(first), Some(device)) if is_device(device) && content.starts_with(first) => {
-            key.host(first) + content.get(first.len()..).unwrap_or("")
+            names.key.host(first) + content.get(first.len()..).unwrap_or("")
         }
-        _ => scan(key, names, content, Kind::FREE),
+        _ => names.free(content),
     }
 }
 
@@ -175,7 +173,7 @@ fn identifier(key: &Key, content: &str) -> String {
 
 /// /proc/net/route: addresses as hexadecimal numbers in the machine's byte order, in columns 2 and 3, the mask in column 8.
 /// A line of another form than that is dropped, unless it is the heading.
-fn route(key: &Key, names: &Names, content: &str) -> String {
+fn route(names: &Names, content: &str) -> String {
     let mut out = String::with_capacity(content.len());
     for line in content.split_inclusive('\n') {
         let mut columns: Vec<String> = line.split('\t').map(str::to_owned).collect();
@@ -186,11 +184,11 @@ fn route(key: &Key, names: &Names, content: &str) -> String {
         };
         let addresses = (number(1), number(2), number(7));
         if let (Some(net), Some(gateway), Some(mask)) = addresses {
-            let net = key.ipv4_net(net, u32::from(mask).count_ones());
+            let net = names.key.ipv4_net(net, u32::from(mask).count_ones());
             let written = |address| format!("{:08X}", u32::from(address).swap_bytes());
-            columns[0] = scan(key, names, &columns[0], Kind::NAME);
+            columns[0] = names.name(&columns[0]);
             columns[1] = written(net);
-            columns[2] = written(key.ipv4(gateway));
+            columns[2] = written(names.key.ipv4(gateway));
         } else if !line.starts_with("Iface") {
             continue;
         }

@@ -6,9 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
+use super::Names;
 use super::key::Key;
-use super::text::Kind;
-use super::{Names, scan};
 
 /// Whether a command lists the packet filter's rules.
 pub(super) fn lists_rules(argv: &[impl AsRef<str>]) -> bool {
@@ -22,12 +21,7 @@ pub(super) fn lists_rules(argv: &[impl AsRef<str>]) -> bool {
 }
 
 /// What a command said; `None` if it has to be left out.
-pub(super) fn rules(
-    key: &Key,
-    names: &Names,
-    argv: &[impl AsRef<str>],
-    text: &str,
-) -> Option<String> {
+pub(super) fn rules(names: &Names, argv: &[impl AsRef<str>], text: &str) -> Option<String> {
     let plain = || !argv.iter().any(|word| word.as_ref() == "-j");
     if argv.first().map(AsRef::as_ref) == Some("nft") && plain() {
         // Which chain is at which device is all that is read of a plain listing.
@@ -36,29 +30,25 @@ pub(super) fn rules(
             matches!(first, Some("table" | "chain" | "type" | "}"))
         };
         let lines = text.split_inclusive('\n').filter(kept);
-        Some(
-            lines
-                .map(|line| scan(key, names, line, Kind::FREE))
-                .collect(),
-        )
+        Some(lines.map(|line| names.free(line)).collect())
     } else if argv.first().map(AsRef::as_ref) == Some("nft") {
         let mut value: Value = serde_json::from_str(text).ok()?;
-        walk(key, names, &mut value);
+        walk(names, &mut value);
         serde_json::to_string(&value).ok()
     } else {
         Some(
             text.split_inclusive('\n')
-                .map(|line| save_line(key, names, line))
+                .map(|line| save_line(names, line))
                 .collect(),
         )
     }
 }
 
-fn word(key: &Key, names: &Names, word: &str) -> String {
+fn word(names: &Names, word: &str) -> String {
     match word.parse::<IpAddr>() {
-        Ok(IpAddr::V4(a)) => key.ipv4(a).to_string(),
-        Ok(IpAddr::V6(a)) => key.ipv6(a).to_string(),
-        Err(_) => scan(key, names, word, Kind::FREE),
+        Ok(IpAddr::V4(a)) => names.key.ipv4(a).to_string(),
+        Ok(IpAddr::V6(a)) => names.key.ipv6(a).to_string(),
+        Err(_) => names.free(word),
     }
 }
 
@@ -117,23 +107,23 @@ fn range(key: &Key, value: &Value) -> Option<Vec<Value>> {
     Some(parts.collect())
 }
 
-fn walk(key: &Key, names: &Names, value: &mut Value) {
+fn walk(names: &Names, value: &mut Value) {
     match value {
-        Value::String(text) => *text = word(key, names, text),
+        Value::String(text) => *text = word(names, text),
         Value::Array(items) => {
             let mut out = Vec::with_capacity(items.len());
             for mut item in std::mem::take(items) {
                 // An element of a set, and one of a map with what it leads to.
-                if let Some(parts) = range(key, &item) {
+                if let Some(parts) = range(&names.key, &item) {
                     out.extend(parts);
                 } else if let Some([first, target]) = item.as_array().map(Vec::as_slice)
-                    && let Some(parts) = range(key, first)
+                    && let Some(parts) = range(&names.key, first)
                 {
                     let mut target = target.clone();
-                    walk(key, names, &mut target);
+                    walk(names, &mut target);
                     out.extend(parts.into_iter().map(|part| json!([part, target])));
                 } else {
-                    walk(key, names, &mut item);
+                    walk(names, &mut item);
                     out.push(item);
                 }
             }
@@ -152,13 +142,13 @@ fn walk(key: &Key, names: &Names, value: &mut Value) {
                 ))
             });
             if let Some((address, length)) = net {
-                members.insert("addr".into(), subnet(key, address, length).into());
+                members.insert("addr".into(), subnet(&names.key, address, length).into());
                 return;
             }
             for member in members.values_mut() {
-                match range(key, member) {
+                match range(&names.key, member) {
                     Some(parts) => *member = json!({ "set": parts }),
-                    None => walk(key, names, member),
+                    None => walk(names, member),
                 }
             }
         }
@@ -167,7 +157,7 @@ fn walk(key: &Key, names: &Names, value: &mut Value) {
 }
 
 /// A line of iptables-save: its words one by one, so that no word before an address makes it look like a version.
-fn save_line(key: &Key, names: &Names, line: &str) -> String {
+fn save_line(names: &Names, line: &str) -> String {
     if line.starts_with('#') {
         return line.to_owned();
     }
@@ -189,8 +179,8 @@ fn save_line(key: &Key, names: &Names, line: &str) -> String {
         }
         out.push_str(&match before.as_str() {
             "--comment" | "--log-prefix" | "--nflog-prefix" => "redacted".to_owned(),
-            "--src-range" | "--dst-range" => ranges(key, this),
-            _ => argument(key, names, this),
+            "--src-range" | "--dst-range" => ranges(&names.key, this),
+            _ => argument(names, this),
         });
         before = this.to_owned();
         rest = next;
@@ -228,7 +218,7 @@ fn ranges(key: &Key, text: &str) -> String {
     }
 }
 
-fn argument(key: &Key, names: &Names, text: &str) -> String {
+fn argument(names: &Names, text: &str) -> String {
     if let Some((address, length)) = text.split_once('/')
         && let Ok(address) = address.parse::<IpAddr>()
     {
@@ -238,10 +228,10 @@ fn argument(key: &Key, names: &Names, text: &str) -> String {
             .ok()
             .map(|mask| u32::from(mask).leading_ones());
         if let Some(bits) = bits.or(mask) {
-            return format!("{}/{length}", subnet(key, address, bits));
+            return format!("{}/{length}", subnet(&names.key, address, bits));
         }
     }
-    word(key, names, text)
+    word(names, text)
 }
 
 #[cfg(test)]
@@ -253,24 +243,17 @@ mod tests {
         Key::from_text("k")
     }
 
+    fn names() -> Names {
+        Names::new(key(), "", &[])
+    }
+
     fn nft(text: &str) -> Value {
-        let said = rules(
-            &key(),
-            &Names::default(),
-            &["nft", "-j", "list", "ruleset"],
-            text,
-        );
+        let said = rules(&names(), &["nft", "-j", "list", "ruleset"], text);
         serde_json::from_str(&said.unwrap()).unwrap()
     }
 
     fn save(text: &str) -> String {
-        rules(
-            &key(),
-            &Names::default(),
-            &["iptables-legacy-save", "-t", "filter"],
-            text,
-        )
-        .unwrap()
+        rules(&names(), &["iptables-legacy-save", "-t", "filter"], text).unwrap()
     }
 
     #[test]
@@ -349,7 +332,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in "[-\"\\\\!a-z0-9./:, \\[\\]{}\n]{0,80}") {
             for program in ["nft", "iptables-legacy-save"] {
-                let _ = rules(&key(), &Names::default(), &[program], &text);
+                let _ = rules(&names(), &[program], &text);
             }
         }
     }

@@ -1,14 +1,11 @@
 //! Redacts lines of a log: hosts that write and hosts that are mentioned, addresses, GIDs, home directories, and whatever a
 //! launcher put in front.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::key::Key;
-use super::text::Kind;
 use super::words::is_ordinary;
-use super::{Names, scan, value};
+use super::{Names, value};
 use crate::nccl_log::digest::{Digest, KeptLine};
 use crate::nccl_log::{clock, prefix};
 
@@ -33,15 +30,10 @@ pub(super) fn hosts(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Redacts the digest of a log; `None` if it is not understood.
-pub(super) fn digest(
-    key: &Key,
-    names: &Names,
-    hosts: &HashSet<String>,
-    value: &Value,
-) -> Option<Value> {
+pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     let mut digest: Digest = serde_json::from_value(value.clone()).ok()?;
-    let host = |name: &str| match hosts.contains(name) {
-        true => key.host(name),
+    let host = |name: &str| match names.writers.contains(name) {
+        true => names.key.host(name),
         false => name.to_owned(),
     };
     for process in &mut digest.processes {
@@ -52,31 +44,29 @@ pub(super) fn digest(
     }
     for kept in &mut digest.kept {
         *kept = KeptLine {
-            text: line(key, names, hosts, &kept.text),
+            text: line(names, &kept.text),
             ..kept.clone()
         };
     }
     for sign in &mut digest.signs {
-        sign.text = line(key, names, hosts, &sign.text);
+        sign.text = line(names, &sign.text);
     }
     for launch in &mut digest.launches {
-        launch.text = line(key, names, hosts, &launch.text);
+        launch.text = line(names, &launch.text);
     }
     for block in &mut digest.outputs {
         for (_, text) in &mut block.lines {
-            *text = scan(key, names, &without_hosts(key, hosts, text), Kind::FREE);
+            *text = names.free(&without_hosts(names, text));
         }
-        block.host = block.host.take().map(|name| key.host(&name));
+        block.host = block.host.take().map(|name| names.key.host(&name));
     }
-    digest.broken_off = digest
-        .broken_off
-        .map(|why| scan(key, names, &why, Kind::FREE));
+    digest.broken_off = digest.broken_off.map(|why| names.free(&why));
     serde_json::to_value(digest).ok()
 }
 
 /// A name of a file.
-pub(super) fn file(key: &Key, names: &Names, hosts: &HashSet<String>, name: &str) -> String {
-    scan(key, names, &without_hosts(key, hosts, name), Kind::FREE)
+pub(super) fn file(names: &Names, name: &str) -> String {
+    names.free(&without_hosts(names, name))
 }
 
 /// `… mtu 5 GID 3 (80FE/8D01A8C0FFFF0000)` without the GID; that it is link-local stays.
@@ -89,16 +79,16 @@ fn without_queue_gid(text: &str) -> Option<String> {
     Some(format!("{before} mtu {head} ({subnet}/0){after}"))
 }
 
-fn line(key: &Key, names: &Names, hosts: &HashSet<String>, text: &str) -> String {
+fn line(names: &Names, text: &str) -> String {
     let without_gid = without_queue_gid(text);
     let text = without_gid.as_deref().unwrap_or(text);
     let found = prefix::messages(text.as_bytes()).next();
     let Some(found) = found.or_else(|| prefix::without_name(text.as_bytes())) else {
-        let mut text = without_hosts(key, hosts, text);
+        let mut text = without_hosts(names, text);
         if text.contains("Last error: ") {
-            text = peers(key, &text);
+            text = peers(&names.key, &text);
         }
-        return scan(key, names, &text, Kind::FREE);
+        return names.free(&text);
     };
     // What a launcher puts there names pods and hosts in its own way: the time and the rank are what is read of it.
     let (before, rest) = text.split_at_checked(found.begin).unwrap_or(("", text));
@@ -122,18 +112,10 @@ fn line(key: &Key, names: &Names, hosts: &HashSet<String>, text: &str) -> String
             .next()
             .filter(|name| name.starts_with("NCCL_"))
     {
-        let head = without_hosts(key, hosts, head);
-        return format!(
-            "{kept}{head}{mark}{}",
-            value::variable(key, names, name, value)
-        );
+        let head = without_hosts(names, head);
+        return format!("{kept}{head}{mark}{}", value::variable(names, name, value));
     }
-    kept + &scan(
-        key,
-        names,
-        &peers(key, &without_hosts(key, hosts, rest)),
-        Kind::FREE,
-    )
+    kept + &names.free(&peers(&names.key, &without_hosts(names, rest)))
 }
 
 fn in_host(c: char) -> bool {
@@ -141,10 +123,11 @@ fn in_host(c: char) -> bool {
 }
 
 /// Replaces the known hosts, wherever they stand as words.
-fn without_hosts(key: &Key, hosts: &HashSet<String>, text: &str) -> String {
+fn without_hosts(names: &Names, text: &str) -> String {
     words(text, |word, _, _| {
         let short = word.split('.').next().unwrap_or(word);
-        (hosts.contains(word) || hosts.contains(short)).then(|| key.host(word))
+        (names.writers.contains(word) || names.writers.contains(short))
+            .then(|| names.key.host(word))
     })
 }
 

@@ -1,10 +1,7 @@
 //! What NVML says: a GPU's serial number and UUID, the UUID of a fabric, and the names of programs that use GPUs tell whose machine it is.
 
-use serde_json::{Map, Value};
-
+use super::Names;
 use super::key::{Domain, Key};
-use super::text::Kind;
-use super::{Names, scan};
 use crate::source::wire;
 
 /// Members whose texts the driver makes and that are alike on every machine: models, versions, PCI addresses, names of errors.
@@ -27,30 +24,14 @@ const PROGRAMS: [&str; 9] = [
     "mount",
 ];
 
-/// A reply, or the member of this name.
-pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Value {
-    match value {
-        Value::String(text) => self::text(key, names, member, text).into(),
-        Value::Array(items) => items
-            .iter()
-            .map(|item| reply(key, names, member, item))
-            .collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), reply(key, names, name, value)))
-            .collect::<Map<_, _>>()
-            .into(),
-        other => other.clone(),
-    }
-}
-
-fn text(key: &Key, names: &Names, member: &str, text: &str) -> String {
+/// A text of a reply, in the member of this name.
+pub(super) fn text(names: &Names, member: &str, text: &str) -> String {
     match member {
         member if PLAIN.split(' ').any(|one| one == member) => text.to_owned(),
-        "nvmlDeviceGetSerial" => key.serial(text),
-        "clusterUuid" => cluster(key, names, text),
-        "process" => program(key, text),
-        _ => scan(key, names, text, Kind::FREE),
+        "nvmlDeviceGetSerial" => names.key.serial(text),
+        "clusterUuid" => cluster(names, text),
+        "process" => program(&names.key, text),
+        _ => names.free(text),
     }
 }
 
@@ -68,7 +49,7 @@ pub(super) fn program(key: &Key, name: &str) -> String {
 }
 
 /// A UUID without its dashes. Zeros, which stand for a fabric within one node, stay.
-fn cluster(key: &Key, names: &Names, text: &str) -> String {
+fn cluster(names: &Names, text: &str) -> String {
     let bytes = match wire::from_hex(text) {
         Some(bytes) if bytes.len() == 16 => bytes,
         _ => return String::new(),
@@ -85,18 +66,22 @@ fn cluster(key: &Key, names: &Names, text: &str) -> String {
         part(16, 20),
         part(20, 32)
     );
-    scan(key, names, &dashed, Kind::FREE).replace('-', "")
+    names.free(&dashed).replace('-', "")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn reply(names: &Names, value: &Value) -> Value {
+        let text = |member: &str, one: &str| text(names, member, one);
+        crate::source::redact::value::with_texts(value, "", &text)
+    }
 
     #[test]
     fn what_names_a_machine_goes_and_what_judgement_reads_stays() {
-        let key = Key::from_text("k");
-        let names = Names::new("node1720", &["alice"]);
+        let names = Names::new(Key::from_text("k"), "node1720", &["alice"]);
         let uuid = "GPU-5e2d1a3c-7b0f-4f2a-9c1d-0123456789ab";
         let raw = json!({
             "nvmlDeviceGetName": "NVIDIA H100 80GB HBM3", "nvmlDeviceGetSerial": "1652823055123", "nvmlDeviceGetUUID": uuid,
@@ -109,7 +94,7 @@ mod tests {
                 { "pid": 4713, "memory": 1, "process": "nvidia-cuda-mps", "ancestors": [] },
             ],
         });
-        let hidden = reply(&key, &names, "", &raw);
+        let hidden = reply(&names, &raw);
         for stays in [
             "nvmlDeviceGetName",
             "nvmlDeviceGetVbiosVersion",
@@ -141,6 +126,6 @@ mod tests {
             own.trim_start_matches("GPU-").replace('-', "")
         );
         let zeros = json!({ "clusterUuid": "00000000000000000000000000000000" });
-        assert_eq!(reply(&key, &names, "", &zeros), zeros);
+        assert_eq!(reply(&names, &zeros), zeros);
     }
 }

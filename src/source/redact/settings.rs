@@ -1,21 +1,19 @@
 //! Files of settings, of hosts and of mounts: what is on the right of an assignment may be a host, a path of a project's, a secret.
 
-use super::key::Key;
-use super::text::Kind;
 use super::words::{is_generic, is_secret};
-use super::{Names, scan, value};
+use super::{Names, value};
 
 /// Types of file systems whose source is another machine.
 const REMOTE: &str = "\
     nfs nfs4 beegfs lustre cifs smb3 gpfs wekafs ceph fuse.sshfs 9p glusterfs fuse.glusterfs";
 
 /// Lines of `name = value` or `name: value`; nothing is kept of a comment.
-pub(super) fn assignments(key: &Key, names: &Names, content: &str) -> String {
+pub(super) fn assignments(names: &Names, content: &str) -> String {
     by_line(content, |line| {
         match without_comment(line).split_once(['=', ':']) {
             _ if without_comment(line) != line => {
                 let line = without_comment(line);
-                marked(&assignments(key, names, line))
+                marked(&assignments(names, line))
             }
             Some((name, value)) => {
                 let separator = line.get(name.len()..=name.len()).unwrap_or("=");
@@ -23,26 +21,23 @@ pub(super) fn assignments(key: &Key, names: &Names, content: &str) -> String {
                 let (blank, text) = value.split_at(blank);
                 let text = match name.trim().trim_start_matches("export ").trim() {
                     word if is_secret(word) && !text.is_empty() => "redacted".into(),
-                    word if names_host(word) => hosts(key, names, text),
-                    _ => scan(key, names, text, Kind::FREE),
+                    word if names_host(word) => hosts(names, text),
+                    _ => names.free(text),
                 };
-                format!(
-                    "{}{separator}{blank}{text}",
-                    scan(key, names, name, Kind::FREE)
-                )
+                format!("{}{separator}{blank}{text}", names.free(name))
             }
-            None => scan(key, names, line, Kind::FREE),
+            None => names.free(line),
         }
     })
 }
 
 /// A file of variables for every rank: those that no recording has of the environment are left with their names alone.
-pub(super) fn variables(key: &Key, names: &Names, content: &str) -> String {
+pub(super) fn variables(names: &Names, content: &str) -> String {
     by_line(content, |line| match line.split_once('=') {
         Some((name, text)) => {
             let plain = name.trim().trim_start_matches("export ").trim();
             let text = match value::is_recorded(plain) {
-                true => value::variable(key, names, plain, text),
+                true => value::variable(names, plain, text),
                 false => "redacted".into(),
             };
             format!("{name}={text}")
@@ -58,13 +53,13 @@ fn names_host(name: &str) -> bool {
         || name == "main_process_ip"
 }
 
-fn hosts(key: &Key, names: &Names, text: &str) -> String {
+fn hosts(names: &Names, text: &str) -> String {
     let is_host = |part: &str| {
         part.bytes().any(|b| b.is_ascii_alphabetic()) && !part.contains(['/', ':', ' '])
     };
     match is_host(text) {
-        true => key.host(text),
-        false => scan(key, names, text, Kind::FREE),
+        true => names.key.host(text),
+        false => names.free(text),
     }
 }
 
@@ -101,24 +96,24 @@ pub(super) fn without_comments(content: &str) -> String {
 }
 
 /// A hostfile: a host at the beginning of each line.
-pub(super) fn hostfile(key: &Key, names: &Names, content: &str) -> String {
+pub(super) fn hostfile(names: &Names, content: &str) -> String {
     by_line(&without_comments(content), |line| {
         let word = line.split_whitespace().next().unwrap_or("");
         match line.starts_with(word) && !word.starts_with('#') && !word.is_empty() {
             true => {
                 let host = match word.parse::<std::net::IpAddr>() {
-                    Ok(_) => scan(key, names, word, Kind::FREE),
-                    Err(_) => key.host(word),
+                    Ok(_) => names.free(word),
+                    Err(_) => names.key.host(word),
                 };
-                host + &scan(key, names, line.get(word.len()..).unwrap_or(""), Kind::FREE)
+                host + &names.free(line.get(word.len()..).unwrap_or(""))
             }
-            false => scan(key, names, line, Kind::FREE),
+            false => names.free(line),
         }
     })
 }
 
 /// mountinfo, mounts and fstab: the source and the directories of what another machine serves.
-pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
+pub(super) fn mounts(names: &Names, content: &str) -> String {
     by_line(content, |line| {
         // Whatever the type is called: another machine's file system is `HOST:/PATH` or `//HOST/SHARE`.
         let is_source = |word: &str| {
@@ -130,10 +125,10 @@ pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
         let weka = line.split_whitespace().any(|word| word == "wekafs");
         let text = without_comment(line);
         if text != line {
-            return marked(&mounts(key, names, text));
+            return marked(&mounts(names, text));
         }
         if !remote {
-            return scan(key, names, line, Kind::FREE);
+            return names.free(line);
         }
         let words = line.split(' ').map(|word| match word {
             path if path.starts_with("//") => {
@@ -142,33 +137,22 @@ pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
                     .unwrap_or("")
                     .split_once('/')
                     .unwrap_or((path, ""));
-                format!(
-                    "//{}/{}",
-                    hosts(key, names, host),
-                    directories(key, names, share)
-                )
+                format!("//{}/{}", hosts(names, host), directories(names, share))
             }
-            path if path.starts_with('/') => directories(key, names, path),
+            path if path.starts_with('/') => directories(names, path),
             source if source.contains(":/") => {
                 let (servers, path) = source.split_once(":/").unwrap_or((source, ""));
-                let servers: Vec<String> = servers
-                    .split(':')
-                    .map(|one| nids(key, names, one))
-                    .collect();
-                format!("{}:/{}", servers.join(":"), directories(key, names, path))
+                let servers: Vec<String> = servers.split(':').map(|one| nids(names, one)).collect();
+                format!("{}:/{}", servers.join(":"), directories(names, path))
             }
             // `weka1,weka2/default`
             backends if weka && backends.contains('/') => {
                 let (backends, fs) = backends.split_once('/').unwrap_or((backends, ""));
-                format!(
-                    "{}/{}",
-                    nids(key, names, backends),
-                    directories(key, names, fs)
-                )
+                format!("{}/{}", nids(names, backends), directories(names, fs))
             }
             options => options
                 .split(',')
-                .map(|one| option(key, names, one))
+                .map(|one| option(names, one))
                 .collect::<Vec<_>>()
                 .join(","),
         });
@@ -177,10 +161,10 @@ pub(super) fn mounts(key: &Key, names: &Names, content: &str) -> String {
 }
 
 /// `10.0.0.1@o2ib,10.0.0.2@o2ib`, `server.example`, `[fd00`.
-fn nids(key: &Key, names: &Names, text: &str) -> String {
+fn nids(names: &Names, text: &str) -> String {
     let one = |nid: &str| match nid.split_once('@') {
-        Some((host, net)) => format!("{}@{net}", hosts(key, names, host)),
-        None => hosts(key, names, nid),
+        Some((host, net)) => format!("{}@{net}", hosts(names, host)),
+        None => hosts(names, nid),
     };
     // Without its brackets an IPv6 address in pieces is no address: nothing of it is kept.
     match text.contains('[') || text.contains(']') {
@@ -189,7 +173,7 @@ fn nids(key: &Key, names: &Names, text: &str) -> String {
     }
 }
 
-fn option(key: &Key, names: &Names, text: &str) -> String {
+fn option(names: &Names, text: &str) -> String {
     match text.split_once('=') {
         Some((name, _))
             if is_secret(name)
@@ -201,21 +185,21 @@ fn option(key: &Key, names: &Names, text: &str) -> String {
             format!("{name}=redacted")
         }
         Some((name, value)) if names_host(name) || name.contains("addr") || name == "srv" => {
-            format!("{name}={}", value::hosts(key, names, value))
+            format!("{name}={}", value::hosts(names, value))
         }
-        _ => scan(key, names, text, Kind::FREE),
+        _ => names.free(text),
     }
 }
 
 /// A path whose directories are of somebody's making; a home keeps the form that it has everywhere.
-fn directories(key: &Key, names: &Names, path: &str) -> String {
-    let scanned = scan(key, names, path, Kind::FREE);
+fn directories(names: &Names, path: &str) -> String {
+    let scanned = names.free(path);
     if scanned != path {
         return scanned;
     }
     let part = |name: &str| match name.is_empty() || is_generic(name) {
         true => name.to_owned(),
-        false => key.directory(name),
+        false => names.key.directory(name),
     };
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
@@ -231,6 +215,7 @@ fn by_line(content: &str, map: impl Fn(&str) -> String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::redact::key::Key;
 
     fn key() -> Key {
         Key::from_text("k")
@@ -238,9 +223,9 @@ mod tests {
 
     #[test]
     fn a_mount_keeps_its_kind_and_neither_server_nor_project() {
-        let names = Names::new("node1720", &["alice"]);
+        let names = Names::new(Key::from_text("k"), "node1720", &["alice"]);
         let line = "77 29 0:50 / /mnt/secret-project rw - nfs4 store7.corp.example:/export/secret-project rw,proto=tcp,clientaddr=10.1.2.3,addr=10.1.2.4\n";
-        let mapped = mounts(&key(), &names, line);
+        let mapped = mounts(&names, line);
         for secret in ["secret-project", "store7", "corp", "10.1.2.3", "10.1.2.4"] {
             assert!(!mapped.contains(secret), "{secret}: {mapped}");
         }
@@ -252,7 +237,7 @@ mod tests {
         );
         let lustre =
             "78 29 0:51 / /lustre rw - lustre 10.1.2.4@o2ib:10.1.2.5@o2ib:/scratch rw,flock\n";
-        let mapped = mounts(&key(), &names, lustre);
+        let mapped = mounts(&names, lustre);
         assert!(
             mapped.contains("@o2ib:")
                 && mapped.contains(":/scratch ")
@@ -260,21 +245,20 @@ mod tests {
             "{mapped}"
         );
         let local = "29 1 8:1 / / rw - ext4 /dev/sda1 rw\n";
-        assert_eq!(mounts(&key(), &names, local), local);
+        assert_eq!(mounts(&names, local), local);
     }
 
     #[test]
     fn settings_keep_what_decides_and_no_host_and_no_secret() {
-        let names = Names::default();
+        let names = Names::new(key(), "", &[]);
         let text = "sysMgmtdHost = mgmt7.corp.example\nconnUseRDMA = true\nconnAuthFile = /etc/beegfs/conn.auth\n# mgmt\n";
-        let mapped = assignments(&key(), &names, text);
+        let mapped = assignments(&names, text);
         assert!(
             !mapped.contains("mgmt7") && !mapped.contains("corp"),
             "{mapped}"
         );
         assert!(mapped.contains("connUseRDMA = true\n"), "{mapped}");
         let mapped = variables(
-            &key(),
             &names,
             "NCCL_IB_DISABLE=1\nWANDB_API_KEY=t0k\nFOO=hunter2\nnonsense hunter2\n",
         );
@@ -283,7 +267,6 @@ mod tests {
             "NCCL_IB_DISABLE=1\nWANDB_API_KEY=redacted\nFOO=redacted\n\n"
         );
         let mapped = hostfile(
-            &key(),
             &names,
             "worker-1 slots=8\nworker-1 slots=8\n10.0.0.1 slots=8\n",
         );

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::key::Key;
 use super::text::{self, Kind};
 use super::words::is_secret;
-use super::{Names, files, module, nvml, scan, settings};
+use super::{Names, files, module, nvml, settings};
 use crate::launch;
 use crate::source::wire;
 
@@ -40,8 +40,8 @@ fn is_rank(name: &str, value: &Value) -> bool {
 }
 
 /// The environment of a job's process: that of the doctor's own, and the number of ranks.
-pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value {
-    let mut kept = environment(key, names, value);
+pub(super) fn job_environment(names: &Names, value: &Value) -> Value {
+    let mut kept = environment(names, value);
     if let (Value::Object(kept), Value::Object(all)) = (&mut kept, value) {
         for name in launch::RANK_COUNTS {
             // Its longer relatives (SLURM_NTASKS_PER_NODE) begin like it and are not kept.
@@ -57,30 +57,35 @@ pub(super) fn job_environment(key: &Key, names: &Names, value: &Value) -> Value 
 }
 
 /// A reply whose texts speak of people and places: lines of a log, names of programs, files that a program has open.
-pub(super) fn free(key: &Key, names: &Names, value: &Value) -> Value {
+pub(super) fn free(names: &Names, value: &Value) -> Value {
     match value {
         Value::String(text) => {
-            let text = targets(key, &server(key, &programs(key, text)));
-            scan(key, names, &text, Kind::FREE).into()
+            let text = targets(&names.key, &server(&names.key, &programs(&names.key, text)));
+            names.free(&text).into()
         }
-        Value::Array(items) => items.iter().map(|item| free(key, names, item)).collect(),
+        Value::Array(items) => items.iter().map(|item| free(names, item)).collect(),
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| (scan(key, names, name, Kind::FREE), free(key, names, value)))
+            .map(|(name, value)| (names.free(name), free(names, value)))
             .collect::<Map<_, _>>()
             .into(),
         other => other.clone(),
     }
 }
 
-/// The same value with other texts; names of members stay.
-pub(super) fn with_texts(value: &Value, text: &impl Fn(&str) -> String) -> Value {
+/// The same value with other texts, each by the name of the member that it is in; names of members stay.
+pub(super) fn with_texts(
+    value: &Value,
+    member: &str,
+    text: &dyn Fn(&str, &str) -> String,
+) -> Value {
     match value {
-        Value::String(one) => text(one).into(),
-        Value::Array(items) => items.iter().map(|item| with_texts(item, text)).collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), with_texts(value, text)))
+        Value::String(one) => text(member, one).into(),
+        Value::Array(items) => (items.iter())
+            .map(|item| with_texts(item, member, text))
+            .collect(),
+        Value::Object(members) => (members.iter())
+            .map(|(name, value)| (name.clone(), with_texts(value, name, text)))
             .collect::<Map<_, _>>()
             .into(),
         other => other.clone(),
@@ -98,16 +103,16 @@ pub(super) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
 }
 
 /// Lines of BeeGFS's client: an unreachable server is given by its name, `beegfs-storage NAME [ID: 1]`, others by addresses.
-pub(super) fn beegfs_log(key: &Key, names: &Names, value: &Value) -> Value {
+pub(super) fn beegfs_log(names: &Names, value: &Value) -> Value {
     const MARK: &str = "Connect failed on all available routes: beegfs-";
-    with_texts(value, &|text| match text.strip_prefix(MARK) {
+    with_texts(value, "", &|_, text| match text.strip_prefix(MARK) {
         Some(server) => {
             let (kind, rest) = server.split_once(' ').unwrap_or(("", server));
             let (name, id) = rest.rsplit_once(" [ID").unwrap_or((rest, ""));
             let id = if id.is_empty() { "" } else { " [ID" }.to_owned() + id;
-            format!("{MARK}{kind} {}{id}", key.host(name))
+            format!("{MARK}{kind} {}{id}", names.key.host(name))
         }
-        None => scan(key, names, text, Kind::FREE),
+        None => names.free(text),
     })
 }
 
@@ -195,7 +200,7 @@ fn targets(key: &Key, text: &str) -> String {
 }
 
 /// The environment: only the variables that matter, no secrets, no hosts.
-pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
+pub(super) fn environment(names: &Names, value: &Value) -> Value {
     let Value::Object(variables) = value else {
         return Value::Null;
     };
@@ -209,38 +214,36 @@ pub(super) fn environment(key: &Key, names: &Names, value: &Value) -> Value {
         })
         .map(|(name, value)| {
             let text = value.as_str().unwrap_or("");
-            (name.clone(), variable(key, names, name, text).into())
+            (name.clone(), variable(names, name, text).into())
         })
         .collect::<Map<_, _>>()
         .into()
 }
 
 /// A file of `NAME=VALUE` lines, as NCCL's configuration is.
-pub(super) fn assignments(key: &Key, names: &Names, text: &str) -> String {
+pub(super) fn assignments(names: &Names, text: &str) -> String {
     let one = |line: &str| match line.split_once('=') {
         Some((name, value)) if !line.starts_with('#') => {
             let end = value.trim_end_matches(['\r', '\n']).len();
             let (value, end) = value.split_at(end);
             let name = name.to_owned();
-            format!("{name}={}{end}", variable(key, names, &name, value))
+            format!("{name}={}{end}", variable(names, &name, value))
         }
         _ if line.starts_with('#') => line.trim_start_matches(|c| c != '\n').replace('\n', "#\n"),
-        _ => scan(key, names, line, Kind::FREE),
+        _ => names.free(line),
     };
     text.split_inclusive('\n').map(one).collect()
 }
 
 /// The value of a variable, by its name.
-pub(super) fn variable(key: &Key, names: &Names, name: &str, text: &str) -> String {
+pub(super) fn variable(names: &Names, name: &str, text: &str) -> String {
     if is_secret(name) {
         "redacted".into()
     } else if names_hosts(name) {
-        hosts(key, names, text)
+        hosts(names, text)
     } else {
         let dotted = !text::is_version_word(name);
-        scan(
-            key,
-            names,
+        names.scan(
             text,
             Kind {
                 dotted,
@@ -251,12 +254,12 @@ pub(super) fn variable(key: &Key, names: &Names, name: &str, text: &str) -> Stri
 }
 
 /// What a file of the user's says: variables for every rank, or settings.
-pub(super) fn home_file(key: &Key, names: &Names, file: &str, value: &Value) -> Value {
+pub(super) fn home_file(names: &Names, file: &str, value: &Value) -> Value {
     match value.get("text").and_then(Value::as_str) {
         Some(text) if file == ".deepspeed_env" => {
-            serde_json::json!({ "text": settings::variables(key, names, text) })
+            serde_json::json!({ "text": settings::variables(names, text) })
         }
-        Some(text) => serde_json::json!({ "text": settings::assignments(key, names, text) }),
+        Some(text) => serde_json::json!({ "text": settings::assignments(names, text) }),
         None => serde_json::json!({ "absent": value.get("absent") == Some(&Value::Bool(true)) }),
     }
 }
@@ -271,14 +274,14 @@ fn names_hosts(name: &str) -> bool {
         )
 }
 
-pub(super) fn hosts(key: &Key, names: &Names, text: &str) -> String {
+pub(super) fn hosts(names: &Names, text: &str) -> String {
     let one = |part: &str| {
         let (host, port) = part.split_once(':').unwrap_or((part, ""));
         let is_name = host.bytes().any(|b| b.is_ascii_alphabetic()) && !port.contains(':');
         match (is_name && !host.contains('/'), port) {
-            (false, _) => scan(key, names, part, Kind::FREE),
-            (true, "") => key.host(host),
-            (true, port) => format!("{}:{}", key.host(host), scan(key, names, port, Kind::FREE)),
+            (false, _) => names.free(part),
+            (true, "") => names.key.host(host),
+            (true, port) => format!("{}:{}", names.key.host(host), names.free(port)),
         }
     };
     text.split(',').map(one).collect::<Vec<_>>().join(",")
@@ -303,53 +306,46 @@ pub(super) fn module(key: &Key, value: &Value) -> Value {
 }
 
 /// The reply of a call: texts are scanned, and the name of a member says what a number or a list of bytes is.
-pub(super) fn reply(key: &Key, names: &Names, member: &str, value: &Value) -> Value {
+pub(super) fn reply(names: &Names, member: &str, value: &Value) -> Value {
     match value {
         Value::Null | Value::Bool(_) => value.clone(),
         Value::Number(number) => match number.as_u64() {
             Some(guid) if MemberKind::of(member) == MemberKind::Address && guid >> 48 != 0 => {
-                key.guid(guid).into()
+                names.key.guid(guid).into()
             }
             _ => value.clone(),
         },
-        Value::String(text) => member_text(key, names, member, text).into(),
+        Value::String(text) => member_text(names, member, text).into(),
         Value::Array(items) => match bytes(items) {
             Some(bytes) if MemberKind::of(member) == MemberKind::Address => {
-                key.hardware(&bytes).unwrap_or_default().into()
+                names.key.hardware(&bytes).unwrap_or_default().into()
             }
             Some(_) if MemberKind::of(member) == MemberKind::Serial => Value::Null,
             _ => items
                 .iter()
-                .map(|item| reply(key, names, member, item))
+                .map(|item| reply(names, member, item))
                 .collect(),
         },
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| {
-                (
-                    scan(key, names, name, Kind::NAME),
-                    reply(key, names, name, value),
-                )
-            })
+            .map(|(name, value)| (names.name(name), reply(names, name, value)))
             .collect::<Map<_, _>>()
             .into(),
     }
 }
 
-fn member_text(key: &Key, names: &Names, member: &str, text: &str) -> String {
+fn member_text(names: &Names, member: &str, text: &str) -> String {
     match MemberKind::of(member) {
-        MemberKind::Serial => key.serial(text),
+        MemberKind::Serial => names.key.serial(text),
         MemberKind::Secret => "redacted".into(),
-        MemberKind::Host => files::host(key, text),
-        MemberKind::Description => files::node_description(key, names, text),
+        MemberKind::Host => files::host(&names.key, text),
+        MemberKind::Description => files::node_description(names, text),
         MemberKind::Address => {
-            address(key, text).unwrap_or_else(|| scan(key, names, text, Kind::KERNEL))
+            address(&names.key, text).unwrap_or_else(|| names.scan(text, Kind::KERNEL))
         }
-        MemberKind::Version => scan(key, names, text, Kind::NAME),
+        MemberKind::Version => names.name(text),
         // Bare digits are as likely a bitmap, as of link modes.
-        MemberKind::Other => scan(
-            key,
-            names,
+        MemberKind::Other => names.scan(
             text,
             Kind {
                 bare: false,
@@ -430,11 +426,14 @@ mod tests {
         Key::from_text("k")
     }
 
+    fn names() -> Names {
+        Names::new(key(), "", &[])
+    }
+
     #[test]
     fn the_environment_keeps_what_matters_and_no_secret() {
-        let names = Names::new("node1720", &["alice"]);
+        let names = Names::new(Key::from_text("k"), "node1720", &["alice"]);
         let value = environment(
-            &key(),
             &names,
             &json!({
                 "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1", "NCCL_IB_PKEY": "0x8001", "NCCL_API_KEY": "hunter2", "UCX_TOKEN": "t0k",
@@ -469,13 +468,9 @@ mod tests {
 
     #[test]
     fn a_log_keeps_its_meaning_and_no_names() {
-        let names = Names::new("node1720", &["alice"]);
+        let names = Names::new(Key::from_text("k"), "node1720", &["alice"]);
         let line = |text: &str| {
-            let value = free(
-                &key(),
-                &names,
-                &json!({ "told": [{ "t": 5, "text": text }] }),
-            );
+            let value = free(&names, &json!({ "told": [{ "t": 5, "text": text }] }));
             value["told"][0]["text"].as_str().unwrap().to_owned()
         };
         let host = key().host("nas1");
@@ -518,7 +513,7 @@ mod tests {
             "Connect failed: beegfs-storage@10.0.0.3:8003 (protocol: RDMA)",
             "Connect failed on all available routes: beegfs-meta acme-mds7 [ID: 2]",
         ]);
-        let redacted = beegfs_log(&key(), &Names::new("node7", &[]), &said);
+        let redacted = beegfs_log(&Names::new(key(), "node7", &[]), &said);
         let told = |at: usize| redacted[at].as_str().unwrap().to_owned();
         assert!(
             told(0).starts_with("Connect failed: beegfs-storage@"),
@@ -537,8 +532,7 @@ mod tests {
     #[test]
     fn a_jobs_environment_keeps_the_number_of_ranks() {
         let value = job_environment(
-            &key(),
-            &Names::default(),
+            &names(),
             &json!({ "WORLD_SIZE": "16", "SLURM_NTASKS": "x", "NCCL_DEBUG": "INFO", "AWS_KEY": "k" }),
         );
         assert_eq!(value, json!({ "WORLD_SIZE": "16", "NCCL_DEBUG": "INFO" }));
@@ -548,8 +542,7 @@ mod tests {
     fn members_say_what_their_values_are() {
         let guid = key().guid(0x1234_5678_9abc_def0);
         let value = reply(
-            &key(),
-            &Names::default(),
+            &names(),
             "",
             &json!({
                 "node_guid": 0x1234_5678_9abc_def0u64, "port_guid": "0x123456789abcdef0", "state": 4, "fw_ver": "20.31.23.54",

@@ -1,5 +1,7 @@
 //! Host names, users, home directories, URLs and secrets: what no form betrays, and the names have to be known for.
 
+use std::collections::HashSet;
+
 use super::key::Key;
 use super::text::{self, Found, Kind};
 
@@ -38,34 +40,25 @@ pub(super) fn is_generic(name: &str) -> bool {
 }
 
 /// The names that are replaced wherever they stand as words.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Names {
+    /// The key of their pseudonyms.
+    pub(super) key: Key,
     /// The node's name, whole and up to its first dot, the longer first.
     hosts: Vec<String>,
     /// The short name with each run of digits as `#`: how the cluster's other nodes are called.
     pattern: Option<String>,
     users: Vec<String>,
     homes: Vec<String>,
+    /// Hosts that wrote lines of a log: replaced in logs alone.
+    pub(super) writers: HashSet<String>,
 }
 
 impl Names {
     /// The names of this node and of these users; a user that begins with `/` is a home directory.
-    pub(super) fn new(node: &str, users: &[&str]) -> Self {
+    pub(super) fn new(key: Key, node: &str, users: &[&str]) -> Self {
         let short = node.split('.').next().unwrap_or("");
-        let mut hosts: Vec<String> = Vec::new();
-        for name in [node, short] {
-            // Four hexadecimal digits could be anything, and so could a number.
-            let hex = name.len() <= 4 && name.bytes().all(|b| b.is_ascii_hexdigit());
-            let letter = name.bytes().any(|b| b.is_ascii_alphabetic());
-            if letter
-                && !hex
-                && name.len() > 1
-                && !is_ordinary(short)
-                && !hosts.iter().any(|h| h == name)
-            {
-                hosts.push(name.to_owned());
-            }
-        }
+        let hosts = names_of(node);
         let pattern = Some(shape(short)).filter(|shape| {
             !hosts.is_empty()
                 && shape.contains('#')
@@ -78,17 +71,19 @@ impl Names {
             .map(str::to_owned)
             .partition(|name| name.starts_with('/'));
         Names {
+            key,
             hosts,
             pattern,
             users,
             homes,
+            writers: HashSet::new(),
         }
     }
 
     /// Adds the name of a host of which a recording speaks, and of a user.
     pub(super) fn learn(&mut self, hosts: &[String], users: &[String]) {
         for host in hosts {
-            for name in Names::new(host, &[]).hosts {
+            for name in names_of(host) {
                 if !self.hosts.contains(&name) {
                     self.hosts.push(name);
                 }
@@ -104,17 +99,10 @@ impl Names {
     }
 
     /// The host, user, home directory, URL or secret that begins at `at`.
-    pub(super) fn at(
-        &self,
-        key: &Key,
-        text: &str,
-        at: usize,
-        word_start: bool,
-        kind: Kind,
-    ) -> Option<Found> {
+    pub(super) fn at(&self, text: &str, at: usize, word_start: bool, kind: Kind) -> Option<Found> {
         let rest = text.get(at..)?;
         if kind.free
-            && let Some(found) = self.home(key, text, at)
+            && let Some(found) = self.home(text, at)
         {
             return Some(found);
         }
@@ -122,17 +110,16 @@ impl Names {
             return None;
         }
         if kind.free
-            && let Some(found) = url(key, rest)
+            && let Some(found) = url(&self.key, rest)
                 .or_else(|| assignment(rest))
                 .or_else(|| management_key(rest))
         {
             return Some(found);
         }
-        self.host(key, rest, kind)
-            .or_else(|| self.user(key, rest, kind))
+        self.host(rest, kind).or_else(|| self.user(rest, kind))
     }
 
-    fn host(&self, key: &Key, rest: &str, kind: Kind) -> Option<Found> {
+    fn host(&self, rest: &str, kind: Kind) -> Option<Found> {
         // In the kernel's files an underscore makes a longer name, as in mlx5_0; people join anything with one.
         let ends = |length: usize| match rest.as_bytes().get(length) {
             Some(b'_') => kind.free,
@@ -146,19 +133,19 @@ impl Names {
             if fits && ends(name.len()) {
                 let domain = domain_after(rest, name.len());
                 let whole = rest.get(..name.len() + domain)?;
-                return Some((whole.len(), key.host(whole)));
+                return Some((whole.len(), self.key.host(whole)));
             }
         }
         let pattern = self.pattern.as_ref().filter(|_| kind.free)?;
         let word = word_of(rest, |b| b.is_ascii_alphanumeric() || b == b'-');
         if &shape(word) == pattern {
             let whole = rest.get(..word.len() + domain_after(rest, word.len()))?;
-            return Some((whole.len(), key.host(whole)));
+            return Some((whole.len(), self.key.host(whole)));
         }
         None
     }
 
-    fn user(&self, key: &Key, rest: &str, kind: Kind) -> Option<Found> {
+    fn user(&self, rest: &str, kind: Kind) -> Option<Found> {
         if !kind.free {
             return None;
         }
@@ -174,11 +161,11 @@ impl Names {
             .iter()
             .filter(fits)
             .max_by_key(|name| name.len())?;
-        Some((name.len(), key.user(name)))
+        Some((name.len(), self.key.user(name)))
     }
 
     /// A path below a home directory: the user and the directories are replaced, the file's name is kept.
-    fn home(&self, key: &Key, text: &str, at: usize) -> Option<Found> {
+    fn home(&self, text: &str, at: usize) -> Option<Found> {
         let rest = text.get(at..)?;
         let before = at
             .checked_sub(1)
@@ -186,12 +173,12 @@ impl Names {
         let first = !before.is_some_and(|b| text::in_word(*b));
         // `../devices`, `}/name`: what follows is the end of a longer path.
         let whole = !before.is_some_and(|b| b"./-*%$})~".contains(b));
-        let shared = || self.shared_path(key, path_of(rest)).filter(|_| whole);
-        self.home_path(key, rest).or_else(shared).filter(|_| first)
+        let shared = || self.shared_path(path_of(rest)).filter(|_| whole);
+        self.home_path(rest).or_else(shared).filter(|_| first)
     }
 
     /// [`Names::home`], for a text that begins with the path.
-    pub(super) fn home_path(&self, key: &Key, rest: &str) -> Option<Found> {
+    pub(super) fn home_path(&self, rest: &str) -> Option<Found> {
         let path = path_of(rest);
         let home = self.homes.iter().filter(|home| {
             path.strip_prefix(home.as_str())
@@ -205,21 +192,21 @@ impl Names {
                 (owner, inside.get(owner.len()..)?)
             }
         };
-        let mut out = format!("/home/{}", key.user(owner));
+        let mut out = format!("/home/{}", self.key.user(owner));
         let mut parts = inside.split('/').skip(1).peekable();
         while let Some(part) = parts.next() {
             out.push('/');
             match parts.peek() {
-                Some(_) if !part.is_empty() => out.push_str(&key.directory(part)),
+                Some(_) if !part.is_empty() => out.push_str(&self.key.directory(part)),
                 Some(_) => {}
-                None => out.push_str(&self.file_name(key, part)),
+                None => out.push_str(&self.file_name(part)),
             }
         }
         Some((path.len(), out))
     }
 
     /// A path below a directory of the site's making, `/scratch/alice/run/log.txt`: names of people and projects are replaced, the file's name is kept.
-    fn shared_path(&self, key: &Key, path: &str) -> Option<Found> {
+    fn shared_path(&self, path: &str) -> Option<Found> {
         let mut parts = path.strip_prefix('/')?.split('/');
         let top = parts.next().filter(|top| !top.is_empty())?;
         let inside: Vec<&str> = match SYSTEM.contains(&top) {
@@ -240,20 +227,34 @@ impl Names {
                 part.contains(['%', '*']) || FILES.iter().any(|ending| part.ends_with(ending));
             match () {
                 () if part.is_empty() || is_generic(part) => out.push_str(part),
-                () if is_last && is_file => out.push_str(&self.file_name(key, part)),
-                () => out.push_str(&key.directory(part)),
+                () if is_last && is_file => out.push_str(&self.file_name(part)),
+                () => out.push_str(&self.key.directory(part)),
             }
         }
         Some((path.len(), out))
     }
 
-    fn file_name(&self, key: &Key, name: &str) -> String {
+    fn file_name(&self, name: &str) -> String {
         let kind = Kind {
             dotted: false,
             ..Kind::FREE
         };
-        super::scan(key, self, name, kind)
+        self.scan(name, kind)
     }
+}
+
+/// The names by which a host is known: the whole one, and up to its first dot.
+fn names_of(host: &str) -> Vec<String> {
+    let short = host.split('.').next().unwrap_or("");
+    let mut names = vec![host, short];
+    names.dedup();
+    names.retain(|name| {
+        // Four hexadecimal digits could be anything, and so could a number.
+        let hex = name.len() <= 4 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let letter = name.bytes().any(|b| b.is_ascii_alphabetic());
+        letter && !hex && name.len() > 1 && !is_ordinary(short)
+    });
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// The users whose homes a text names: `/home/alice/…`.
