@@ -4,6 +4,7 @@
 //! fence of Markdown, or at a heading. What is in no block is prose, and nobody reads it.
 
 mod command;
+mod config_space;
 mod host;
 mod kernel;
 mod marks;
@@ -14,8 +15,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::config_space::{config_spaces, function_name};
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
-pub use self::marks::{STATED_PORTS, is_read, stated_ports};
+pub use self::marks::{STATED_PORTS, is_function, is_read, stated_ports};
 use self::tag::Tag;
 use crate::small_sort;
 
@@ -38,6 +40,12 @@ impl Block {
     /// The name of the tool; `log` for a benchmark, which its second word names.
     pub fn tool(&self) -> &str {
         self.argv.first().map_or("", String::as_str)
+    }
+
+    /// Its lines.
+    pub fn text(&self) -> String {
+        let lines = self.lines.iter();
+        lines.fold(String::new(), |all, (_, line)| all + line + "\n")
     }
 
     /// Whether it is of this benchmark.
@@ -69,7 +77,9 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> Vec<Block> {
     let mut all: Vec<(Option<Tag<'_>>, Splitter)> = vec![(None, Splitter::default())];
     for (at, one) in lines.iter().enumerate() {
         let mut found = tag::before(&one.text);
-        let found = found.find(|(tag, _)| tags.contains(tag));
+        let found = (!tags.is_empty())
+            .then(|| found.find(|(tag, _)| tags.contains(tag)))
+            .flatten();
         let other = |at: Option<usize>| {
             let line = at.and_then(|at| lines.get(at));
             line.map_or("", |line| &*line.text)
@@ -105,9 +115,10 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> Vec<Block> {
 
 /// What stands before a tool's line: before other lines it is the same.
 fn tagged<'l>(line: &'l Line<'_>) -> Option<Tag<'l>> {
-    let is_tools = marks::tool_of(&line.text).is_some();
+    let inner = marks::has_inner_mark(&line.text);
+    let is_tools = marks::tool_of_part(&line.text, inner).is_some();
     let mut found = tag::before(&line.text).filter(|(tag, _)| !is_tools || tag.is_host());
-    found.find_map(|(tag, rest)| marks::tool_of(rest).map(|_| tag))
+    found.find_map(|(tag, rest)| marks::tool_of_part(rest, inner).map(|_| tag))
 }
 
 /// A line without colours and without the marks of a quotation; of what a bar of progress wrote over, the last part stands.
@@ -157,8 +168,13 @@ struct Splitter {
 impl Splitter {
     fn line(&mut self, number: u64, text: &str, around: [&str; 2]) {
         let trimmed = text.trim();
-        if trimmed.starts_with("```") || trimmed.starts_with("~~~") || trimmed.contains("PuTTY log")
-        {
+        if trimmed.starts_with("*** ls: ") {
+            return;
+        }
+        let is_fence = ["```", "~~~", "________"]
+            .iter()
+            .any(|fence| trimmed.starts_with(fence));
+        if is_fence || trimmed.contains("PuTTY log") {
             self.close();
             return;
         }

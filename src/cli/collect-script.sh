@@ -81,8 +81,32 @@ run ibdev2netdev
 run ip -d link
 run ip addr
 run ip route
+run ip route show table all
+run ip rule
+run ip neigh
+run rdma statistic show
+run perfquery -x
+run tc qdisc show
+for d in /sys/class/infiniband/*/device/net/*; do
+    [ -e "$d" ] || continue
+    n=${d##*/}
+    run ethtool "$n"
+    run ethtool -S "$n"
+    run ethtool -a "$n"
+    run ethtool -m "$n"
+    run mlnx_qos -i "$n"
+done
 run nvidia-smi -q
 run nvidia-smi topo -m
+run nvidia-smi nvlink -s
+run nvidia-smi nvlink -e
+run amd-smi static --bus
+run amd-smi metric
+run lscpu
+run numactl -H
+run mount
+run beegfs-net
+run systemctl status openibd rdma-ndd nvidia-fabricmanager nvidia-persistenced irqbalance
 run lspci -D -vvv
 run lsmod
 run df -k /dev/shm

@@ -16,9 +16,9 @@ use crate::terminal;
 const NAMED: usize = 20;
 
 /// What can be read, for a text that holds nothing of it.
-const READABLE: &str = "it is no recording, and holds no output of a tool that is read: ibstat, ibstatus, ibv_devinfo, rdma link, show_gids, \
-    ibdev2netdev, ip link|addr|route, ethtool, lspci -vvv, lsmod, dmesg, nvidia-smi (-q, topo -m), iptables-save, nft -j list ruleset, \
-    ulimit -a, sysctl -a, env, df, cat of a file (rdma-doctor collect-script prints a script that writes them all)";
+const READABLE: &str = "it is no recording, and holds no output of a tool that is read: ibstat, ibv_devinfo, rdma link, show_gids, \
+    perfquery, ip addr|route|rule|neigh, ethtool, mlnx_qos, lspci -vvv|-xxx, dmesg, nvidia-smi, amd-smi, iptables-save, nft list ruleset, ulimit -a, \
+    sysctl -a, env, docker inspect and others (rdma-doctor-evidence(7) lists them; rdma-doctor collect-script prints a script that writes them)";
 
 /// What an input is.
 enum Input {

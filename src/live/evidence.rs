@@ -2,11 +2,14 @@
 //!
 //! Nothing of it is unpacked onto a disk. Whoever made it is not trusted: what is read is bounded, in bytes and in members.
 
+mod zip;
+
 use std::io::{self, Read};
 use std::path::Path;
 
 use super::files::open_input;
 use super::log::{self, FoundFiles, Utf16};
+use crate::terminal;
 
 /// Bytes that are read in all, unpacked.
 const BYTES: u64 = 256 << 20;
@@ -29,7 +32,10 @@ pub struct Text {
     pub text: String,
 }
 
-/// Reads a file, all texts of a directory, or those of an archive: plain, `.gz` or `.zst`.
+/// Archives that are opened inside of each other.
+const LAYERS: u8 = 3;
+
+/// Reads a file, all texts of a directory, or those of an archive: a tar, plain, `.gz` or `.zst`, or a zip, and archives in these.
 ///
 /// # Errors
 ///
@@ -41,55 +47,114 @@ pub fn read(path: &Path) -> io::Result<Vec<Text>> {
             .file_name()
             .unwrap_or(path.as_os_str())
             .to_string_lossy();
-        return unpacked(open_input(path)?, &name, 2);
+        return texts(open_input(path)?, &name);
     };
-    let mut texts = Vec::new();
-    let mut left = BYTES;
-    for file in found.logs.into_iter().take(MEMBERS) {
-        let below = file
-            .strip_prefix(path)
-            .unwrap_or(&file)
-            .to_string_lossy()
-            .into_owned();
+    if found.logs.is_empty() {
+        let path = terminal::path(path);
+        return Err(io::Error::other(match found.recordings.len() {
+            0 => "no text in this directory".to_owned(),
+            count => format!(
+                "a directory of recordings ({count}): `rdma-doctor check {path}/*` judges them as one cluster, with --each one by one"
+            ),
+        }));
+    }
+    let mut texts = Texts::new();
+    for file in found.logs {
+        let below = file.strip_prefix(path).unwrap_or(&file).to_string_lossy();
         // One that cannot be opened is as if it were not there: nobody says that it is.
-        let Ok(of_file) = open_input(&file).and_then(|file| unpacked(file, &below, 1)) else {
-            continue;
-        };
-        for text in of_file {
-            left = left.saturating_sub(text.text.len() as u64);
-            texts.push(Text {
-                is_member: true,
-                ..text
-            });
-        }
-        if left == 0 {
-            break;
+        if let Ok(input) = open_input(&file) {
+            texts.member(input, &below, LAYERS - 1);
         }
     }
-    Ok(texts)
+    Ok(texts.all)
 }
 
-/// The texts of a stream, which may be packed and may be an archive, so many times over each other.
-fn unpacked(input: impl Read, name: &str, layers: u8) -> io::Result<Vec<Text>> {
-    let (head, input) = peek(input)?;
-    let input: Box<dyn Read + '_> = if head.starts_with(&GZIP) {
-        Box::new(flate2::read::MultiGzDecoder::new(input))
-    } else if head.starts_with(&ZSTD) {
-        Box::new(zstd::stream::read::Decoder::new(input)?)
-    } else {
-        Box::new(input)
-    };
-    let (head, input) = peek(input.take(BYTES))?;
-    if layers > 1 && head.get(TAR_MARK.0..TAR_MARK.0 + TAR_MARK.1.len()) == Some(TAR_MARK.1) {
-        return members(input);
+/// The texts of a stream of this name, which may be packed and may be an archive.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn texts(input: impl Read, name: &str) -> io::Result<Vec<Text>> {
+    let mut texts = Texts::new();
+    texts.add(input, name, LAYERS)?;
+    Ok(texts.all)
+}
+
+/// The texts that were found, and how much is still looked at.
+struct Texts {
+    all: Vec<Text>,
+    bytes: u64,
+    members: usize,
+}
+
+impl Texts {
+    fn new() -> Self {
+        Texts {
+            all: Vec::new(),
+            bytes: BYTES,
+            members: MEMBERS,
+        }
     }
-    let text = text(input)?;
-    let text = text.map(|text| Text {
-        path: name.to_owned(),
-        is_member: false,
-        text,
-    });
-    Ok(text.into_iter().collect())
+
+    /// Adds the texts of a stream, which may be packed and may be an archive; of one that is neither, its own.
+    fn add(&mut self, input: impl Read, name: &str, layers: u8) -> io::Result<()> {
+        let (head, input) = peek(input)?;
+        let input: Box<dyn Read + '_> = if head.starts_with(&GZIP) {
+            Box::new(flate2::read::MultiGzDecoder::new(input))
+        } else if head.starts_with(&ZSTD) {
+            Box::new(zstd::stream::read::Decoder::new(input)?)
+        } else {
+            Box::new(input)
+        };
+        let (head, input) = peek(input.take(self.bytes))?;
+        let is_tar = head.get(TAR_MARK.0..TAR_MARK.0 + TAR_MARK.1.len()) == Some(TAR_MARK.1);
+        let is_zip = head.starts_with(&zip::MARK);
+        if is_tar || is_zip {
+            if layers == 0 {
+                return Ok(());
+            }
+            let mut input = input.take(self.bytes);
+            let read = match is_tar {
+                true => self.tar(&mut input, layers - 1),
+                false => zip::members(&mut input, self, layers - 1),
+            };
+            // What is no text takes time, too.
+            self.bytes = self.bytes.min(input.limit());
+            return read;
+        }
+        let (read, text) = text(input)?;
+        self.bytes = self.bytes.saturating_sub(read as u64);
+        let text = text.map(|text| Text {
+            path: name.to_owned(),
+            is_member: layers < LAYERS,
+            text,
+        });
+        self.all.extend(text);
+        Ok(())
+    }
+
+    /// Adds those of a member. One that cannot be read is as if it were not there.
+    fn member(&mut self, input: impl Read, path: &str, layers: u8) {
+        if self.members > 0 && self.bytes > 0 {
+            self.members -= 1;
+            let _ = self.add(input, path, layers);
+        }
+    }
+
+    fn tar(&mut self, input: impl Read, layers: u8) -> io::Result<()> {
+        let mut archive = tar::Archive::new(input);
+        for entry in archive.entries()?.take(MEMBERS) {
+            // A cut archive is read as far as it goes.
+            let Ok(mut entry) = entry else {
+                break;
+            };
+            if entry.header().entry_type().is_file() {
+                let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                self.member(&mut entry, &path, layers);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The first bytes, and the whole stream.
@@ -99,44 +164,74 @@ fn peek<'r>(mut input: impl Read + 'r) -> io::Result<(Vec<u8>, impl Read + 'r)> 
     Ok((head.clone(), io::Cursor::new(head).chain(input)))
 }
 
-fn members(input: impl Read) -> io::Result<Vec<Text>> {
-    let mut archive = tar::Archive::new(input);
-    let mut texts = Vec::new();
-    for entry in archive.entries()?.take(MEMBERS) {
-        // A cut archive is read as far as it goes.
-        let Ok(mut entry) = entry else {
-            break;
-        };
-        if !entry.header().entry_type().is_file() {
-            continue;
-        }
-        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let Ok(of_member) = unpacked(&mut entry, &path, 1) else {
-            continue;
-        };
-        texts.extend(of_member.into_iter().map(|text| Text {
-            is_member: true,
-            ..text
-        }));
-    }
-    Ok(texts)
-}
-
-/// The text of a stream; `None` if it is none.
-fn text(input: impl Read) -> io::Result<Option<String>> {
+/// How many bytes of a stream were read, and its text; `None` if it is none.
+fn text(input: impl Read) -> io::Result<(usize, Option<String>)> {
     let mut bytes = Vec::new();
-    let read = input.take(TEXT).read_to_end(&mut bytes);
+    let outcome = input.take(TEXT).read_to_end(&mut bytes);
     if bytes.is_empty() {
-        read?;
+        outcome?;
     }
+    let read = bytes.len();
     if let Some(mut wide) = Utf16::detect(&bytes) {
         bytes = wide.next_utf8(&bytes).to_vec();
     }
     if !log::is_text(bytes.get(..4096).unwrap_or(&bytes)) {
-        return Ok(None);
+        return Ok((read, None));
     }
-    Ok(Some(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    }))
+    let text = String::from_utf8(bytes);
+    let text = text.unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+    Ok((read, Some(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, bytes) in members {
+            let mut header = tar::Header::new_ustar();
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, name, *bytes).unwrap();
+        }
+        tar.into_inner().unwrap()
+    }
+
+    fn bounded(input: &[u8], bytes: u64, members: usize) -> Vec<(String, usize)> {
+        let mut texts = Texts {
+            bytes,
+            members,
+            ..Texts::new()
+        };
+        texts.add(input, "in", LAYERS).unwrap();
+        let each = texts.all.iter();
+        each.map(|text| (text.path.clone(), text.text.len()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_unpacked_is_bounded_over_all_members() {
+        let bomb = packed(&[b'a'; 40_000]);
+        let many = archive(&[("a.gz", &bomb), ("b.gz", &bomb), ("c.gz", &bomb)]);
+        let all = bounded(&many, 60_000, 10);
+        let sum: usize = all.iter().map(|(_, length)| length).sum();
+        assert!(all.len() == 2 && sum <= 60_000, "{all:?}");
+        assert_eq!(bounded(&many, 1 << 20, 2).len(), 2);
+        // Archives in archives, to the third, which is no text.
+        let mut nested = archive(&[("text", b"ibstat")]);
+        for layer in 1..=4 {
+            let found = bounded(&nested, 1 << 20, 10);
+            assert_eq!(found.len(), usize::from(layer <= 3), "{layer}");
+            nested = packed(&archive(&[("in.tar", &nested)]));
+        }
+    }
 }

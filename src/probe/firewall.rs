@@ -5,6 +5,7 @@
 
 pub(super) mod iptables;
 pub(super) mod nft;
+mod nft_text;
 mod render;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,8 @@
 //!
 //! All of it is asked by netlink and /proc, which need no privilege.
 
-mod neighbour;
+pub(super) mod neighbour;
+pub(super) mod printed;
 mod qdisc;
 mod way;
 
@@ -12,8 +13,8 @@ use super::routing;
 use super::{Ask, Probe, whole_number};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Presence, Subject, Why,
-    interface, node, obstacle,
+    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Subject, Why, interface, node,
+    obstacle,
 };
 use crate::network::Network;
 use crate::source::{Errno, Question, Refusal};
@@ -227,13 +228,8 @@ fn tables(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NEIGHBOUR_SHARE, neighbour_share);
     facts.set(node, node::NEIGHBOURS, neighbours);
     facts.set(node, node::NEIGHBOUR_LIMIT, limit);
-    let tracked = match ask.text_if_any(format!("{CONNTRACK}_count")) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| whole_number(&text))
-        }
-        Presence::Absent(origin) => Fact::Known(0, origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let tracked = ask.text_if_any(format!("{CONNTRACK}_count"));
+    let tracked = tracked.parse(0, whole_number);
     let limit = match &tracked {
         // Nothing is tracked where the module is not loaded.
         Fact::Known(0, origin) => Fact::Known(u64::MAX, origin.clone()),

@@ -1,17 +1,30 @@
 //! The outputs of tools that people kept of a machine: they stand in a recording as the answers of commands, and are read into the facts that
 //! other probes state of the machine itself. What another probe knows stays.
 
+mod amd;
+mod bridging;
+mod containers;
+mod counters;
 mod devices;
 mod filter;
 mod interfaces;
 mod kernel;
 mod lspci;
 mod matrix;
+mod mounts;
+mod named;
 pub(super) mod output_line;
 mod ports;
+mod processors;
+mod rdma;
 pub mod recorded;
+mod replayed;
+mod routes;
+mod services;
 mod shell;
 mod smi;
+mod statistics;
+mod wrapped;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +32,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub(super) use self::output_line::OutputLine;
-use super::{Ask, Probe};
+use super::{Ask, Probe, obstacle, topology};
 use crate::fact::{Fact, Facts, Id, Origin};
 use crate::source::{Answer, Question};
 
@@ -55,6 +68,10 @@ struct Output {
 }
 
 impl Output {
+    fn tool(&self) -> &str {
+        self.argv.first().map_or("", |tool| &**tool)
+    }
+
     fn has(&self, word: &str) -> bool {
         self.argv.iter().any(|arg| **arg == *word)
     }
@@ -109,50 +126,72 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         };
         let numbers = place.lines.iter().copied();
         let numbers = numbers.chain(place.line + place.lines.len() as u64..);
+        let tool = place.run.first().map_or("", |tool| &**tool);
         outputs.push(Output {
-            lines: numbers.zip(text.lines().map(str::to_owned)).collect(),
+            lines: wrapped::joined(tool, numbers.zip(text.lines().map(str::to_owned))),
             argv: place.run,
             file: place.file,
             is_cut: place.cut,
         });
     }
     // The numbers of GPUs are known before the matrix that names them by these, the ports before what runs on them.
-    outputs.sort_by_key(
-        |output| match output.argv.first().map_or("", |tool| &**tool) {
-            "nvidia-smi" if output.has("topo") => 2,
-            "ip" | "ethtool" => 1,
-            _ => 0,
-        },
-    );
+    outputs.sort_by_key(|output| match output.tool() {
+        "nvidia-smi" if output.has("topo") || output.has("nvlink") => 2,
+        "ip" | "ethtool" | "perfquery" => 1,
+        _ => 0,
+    });
     for output in &outputs {
         read(output, facts, node);
     }
+    bridging::state(&outputs, facts, node);
+    mounts::state(&outputs, facts, node);
+    amd::state(&outputs, facts, node);
     filter::state(&outputs, facts, node);
+    routes::state(ask, &outputs, facts, node);
     devices::odd(facts, node);
 }
 
 fn read(output: &Output, facts: &mut Facts, node: Id) {
-    match output.argv.first().map_or("", |tool| &**tool) {
-        "ibstat" | "ibstatus" => devices::state(output, facts, node),
-        "ibv_devinfo" => {
-            devices::state(output, facts, node);
-            ports::gids(output, facts, node);
-        }
+    match output.tool() {
+        "ibstat" | "ibstatus" | "ibv_devinfo" => devices::state(output, facts, node),
         "show_gids" => devices::gids(output, facts, node),
         "ibdev2netdev" => ports::netdevs(output, facts, node),
-        "rdma" => ports::links(output, facts, node),
+        "rdma" => rdma::state(output, facts, node),
+        "perfquery" => counters::perfquery(output, facts, node),
+        "ibv_devices" => counters::devices(output, facts, node),
         "ip" => interfaces::state(output, facts, node),
         "ethtool" if output.has("-i") => ports::driver(output, facts, node),
+        "ethtool" if output.argv.len() > 2 => statistics::state(output, facts, node),
         "ethtool" => ports::speed(output, facts, node),
         "lspci" => lspci::state(output, facts, node),
         "dmesg" | "journalctl" => kernel::state(output, facts, node),
         "nvidia-smi" if output.has("topo") => matrix::state(output, facts, node),
-        "nvidia-smi" if output.has("-q") => smi::query(output, facts, node),
+        "nvidia-smi" if output.has("nvlink") => smi::nvlinks::state(output, facts, node),
+        "nvidia-smi" if output.has("-q") || output.has("--query") => {
+            smi::query(output, facts, node)
+        }
+        "nvidia-smi" if output.argv.len() > 1 => smi::csv(output, facts, node),
         "nvidia-smi" => smi::table(output, facts, node),
         "lsmod" => shell::modules(output, facts, node),
         "ulimit" => shell::limits(output, facts, node),
         "env" | "printenv" => shell::environment(output, facts, node),
         "df" => shell::file_systems(output, facts, node),
+        "tc" => output.lines().for_each(|line| {
+            obstacle::printed::discipline(facts, node, line.text, &line.origin());
+        }),
+        "lscpu" => processors::lscpu(output, facts, node),
+        "numactl" => processors::numactl(output, facts, node),
+        "systemctl" => services::systemctl(output, facts, node),
+        "ufw" => output.lines().for_each(|line| {
+            let pair = line.text.split_once(':').unwrap_or_default();
+            named::state(facts, node, named::NODE, pair, &line);
+        }),
+        "docker" => containers::docker(output, facts, node),
+        "kubectl" => containers::kubectl(output, facts, node),
+        "nccl-topology" => {
+            let (name, text) = (&*output.file, output.text());
+            topology::file::printed(facts, node, name, &text, &output.origin());
+        }
         _ => {}
     }
 }

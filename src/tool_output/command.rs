@@ -26,6 +26,13 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
         Some((_, head)) => head.trim(),
         None => head,
     };
+    // So may the time.
+    let time = head
+        .strip_prefix('[')
+        .and_then(|head| head.split_once("] "));
+    let head = time
+        .filter(|(time, _)| time.matches(':').count() == 2)
+        .map_or(head, |(_, head)| head);
     let parsed = Command::parse(rest);
     let (host, sure) = if head.is_empty() {
         // A heading of Markdown begins with `# `, and prose may hold `$ 5`.
@@ -79,6 +86,17 @@ fn split(text: &str) -> Option<(&str, &str)> {
 pub(super) fn heading(text: &str) -> Option<Command> {
     if text.starts_with([' ', '\t']) || text.len() > 120 {
         return None;
+    }
+    // nvidia-bug-report.sh writes this above the text of a file.
+    if let Some(path) = text
+        .strip_prefix("*** /")
+        .filter(|path| !path.contains(' '))
+    {
+        let argv = vec!["cat".to_owned(), format!("/{}", path.replace("/./", "/"))];
+        return Some(Command {
+            argv,
+            is_piped: false,
+        });
     }
     let bare = text.trim_matches(|c: char| {
         matches!(c, '=' | '#' | '*' | '-' | ' ' | '<' | '>' | '`' | ':' | '+')

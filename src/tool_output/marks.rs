@@ -1,5 +1,7 @@
 //! The lines that only one tool writes, and the tools of which the output is read: the rows are in `marks.toml`.
 
+use std::sync::LazyLock;
+
 use super::kernel;
 
 /// A line that begins the output of a tool: the command that writes it, its beginning, and what else it holds.
@@ -11,11 +13,26 @@ type Mark = (
 
 const MARKS: &[Mark] = include!(concat!(env!("OUT_DIR"), "/marks.marks.rs"));
 
+/// The rows by their first bytes: each line is asked many times, with less and less of what may stand before it.
+static BY_BEGIN: LazyLock<Vec<Vec<&Mark>>> = LazyLock::new(|| {
+    let begins = |byte: u8| {
+        let first = |mark: &&Mark| mark.1.bytes().next().is_none_or(|first| first == byte);
+        MARKS.iter().filter(first).collect()
+    };
+    (0..=u8::MAX).map(begins).collect()
+});
+
 /// Tools that are known by the line of their command alone.
 const COMMANDS: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.commands.rs"));
 
 /// Words that stand behind a tool's name in a heading.
 const ARGUMENTS: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.arguments.rs"));
+
+/// What of a tool with many subjects is read: words of its command, and nothing at all for what it prints without options.
+const SUBJECTS: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/marks.subjects.rs"));
+
+/// Tools whose output is read, whatever their arguments.
+const READ: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.read.rs"));
 
 /// Whether this is the name of a tool that is known.
 pub(super) fn is_tool(name: &str) -> bool {
@@ -32,13 +49,28 @@ pub(super) fn is_argument(word: &str) -> bool {
             && word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
+/// Whether a mark that can stand anywhere in a line may be in this one.
+pub(super) fn has_inner_mark(text: &str) -> bool {
+    let mut inner = MARKS.iter().filter(|(_, first, _)| first.is_empty());
+    inner.any(|(_, _, more)| more.iter().all(|part| text.contains(part)))
+}
+
 /// The command that writes a line like this, if only one does.
 pub(super) fn tool_of(text: &str) -> Option<&'static [&'static str]> {
+    tool_of_part(text, true)
+}
+
+/// The same of a part of a line; `inner` is whether the line has an inner mark.
+pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static str]> {
     let line = text.trim();
-    let fits = |(_, first, more): &&Mark| {
-        line.starts_with(first) && more.iter().all(|part| line.contains(part))
+    let fits = |(_, first, more): &&&Mark| {
+        (inner || !first.is_empty())
+            && line.starts_with(first)
+            && more.iter().all(|part| line.contains(part))
     };
-    if let Some((argv, ..)) = MARKS.iter().find(fits) {
+    let begin = usize::from(line.bytes().next().unwrap_or(0));
+    let marks = BY_BEGIN.get(begin).map_or(&[][..], Vec::as_slice);
+    if let Some((argv, ..)) = marks.iter().find(fits) {
         // Sentences hold the words of these.
         let is_sentence = match *argv {
             ["env"] => !is_variable(line),
@@ -85,6 +117,8 @@ pub const STATED_PORTS: &str = "stated-ports";
 
 /// `4 × 400 Gb/s`, `8x200G`: how many ports of how many Gb/s. The lanes of a port (`4X 106.25 Gbps`) and memory (`8 x 80GB`) are none.
 pub fn stated_ports(line: &str) -> Option<(u64, u64)> {
+    // Most lines have no unit.
+    line.contains('G').then_some(())?;
     let times = line.match_indices(['x', 'X', '×']);
     times.into_iter().find_map(|(at, times)| {
         let before = line.get(..at)?.trim_end_matches(' ');
@@ -132,7 +166,7 @@ fn is_link(text: &str) -> bool {
 }
 
 /// `0000:1a:00.0 Infiniband controller: …`.
-fn is_function(text: &str) -> bool {
+pub fn is_function(text: &str) -> bool {
     let Some((address, rest)) = text.split_once(' ') else {
         return false;
     };
@@ -178,28 +212,19 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
 
 /// Whether the output of this command is read.
 pub fn is_read(argv: &[String]) -> bool {
-    const READ: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.read.rs"));
-    let has = |word: &str| argv.iter().any(|arg| arg == word);
-    let Some(tool) = argv.first().map(String::as_str) else {
+    let Some((tool, arguments)) = argv.split_first() else {
         return false;
     };
-    match tool {
-        "rdma" => has("link"),
-        "ip" => ["link", "l", "addr", "address", "a", "route", "r"]
-            .iter()
-            .any(|word| has(word)),
-        "nft" => has("-j") && has("ruleset"),
-        "ethtool" => argv.len() <= 2 || has("-i"),
-        "nvidia-smi" => argv.len() == 1 || has("-q") || has("topo"),
-        "uname" => has("-r") || has("-a"),
-        _ => {
-            READ.contains(&tool)
-                || tool.ends_with("_perf")
-                || tool.starts_with("ib_write")
-                || tool.starts_with("ib_read")
-                || tool.starts_with("ib_send")
-        }
+    if let Some((_, subjects)) = SUBJECTS.iter().find(|(of, _)| of == tool) {
+        let word = |argument: &String| argument.split('=').next().map(str::to_owned);
+        let mut words = arguments.iter().filter_map(word);
+        let is_plain = !arguments.iter().any(|argument| argument.starts_with('-'));
+        return subjects.contains(&"") && is_plain || words.any(|word| subjects.contains(&&*word));
     }
+    let of_benchmark = ["ib_write", "ib_read", "ib_send"];
+    READ.contains(&&**tool)
+        || tool.ends_with("_perf")
+        || of_benchmark.iter().any(|name| tool.starts_with(name))
 }
 
 #[cfg(test)]

@@ -31,11 +31,11 @@ impl<'t> Tag<'t> {
         let digit = |word: &str| word.bytes().any(|b| b.is_ascii_digit());
         let bare = before.trim_end();
         let is_tag = bare.ends_with([':', ']', '>', '|']) || bare.split(' ').all(digit);
-        if !digit(bare) || !is_tag {
+        if !is_tag || !digit(bare) {
             return None;
         }
         let is_time = |word: &str| word.matches(':').count() >= 2 && digit(word);
-        if !bare.split(' ').any(is_time) {
+        if !bare.contains(':') || !bare.split(' ').any(is_time) {
             return Some(Tag(bare.trim_start().into()));
         }
         let alike = |word: &str| {

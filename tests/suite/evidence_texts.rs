@@ -299,6 +299,7 @@ fn bundles_are_read_by_their_layout() {
         std::fs::write(file, text).unwrap();
     }
     let archive = folder.join("sosreport-n9.tar.gz");
+    let zip = folder.join("sosreport-n9.zip");
     let packed = Command::new("tar")
         .arg("-C")
         .arg(&folder)
@@ -307,7 +308,14 @@ fn bundles_are_read_by_their_layout() {
         .arg("sosreport-n9")
         .status();
     assert!(packed.unwrap().success());
-    for input in [&root, &archive] {
+    pack(&folder, "sosreport-n9", &zip);
+    // An archive as an attachment of a ticket, which is packed again.
+    let ticket = folder.join("ticket");
+    std::fs::create_dir_all(&ticket).unwrap();
+    std::fs::copy(&archive, ticket.join("sosreport-n9.tar.gz")).unwrap();
+    let nested = folder.join("nested.zip");
+    pack(&folder, "ticket", &nested);
+    for input in [&root, &archive, &zip, &ticket, &nested] {
         let output = check(input, true);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let causes: Vec<&str> = report["causes"]
@@ -319,6 +327,117 @@ fn bundles_are_read_by_their_layout() {
         assert_eq!(causes, ["ib/no-subnet-manager"], "{}", input.display());
         assert_eq!(report["nodes"][0]["kernel"], "6.1.0-9-amd64");
         assert_eq!(output.status.code(), Some(2));
+    }
+}
+
+/// Packs a folder as zip(1) does.
+fn pack(below: &Path, name: &str, zip: &Path) {
+    let script = "import shutil, sys; shutil.make_archive(sys.argv[1][:-4], 'zip', sys.argv[2], sys.argv[3])";
+    let packed = Command::new("python3")
+        .args(["-c", script])
+        .args([zip, below])
+        .arg(name)
+        .status();
+    assert!(packed.unwrap().success());
+}
+
+/// What azhpc-diagnostics gathers of a machine, whose files have endings and no sos names.
+#[test]
+fn a_bundle_of_azhpc_diagnostics_is_read_by_its_layout() {
+    let folder = scratch("azhpc");
+    let root = folder.join("vm1.20240603");
+    let smi = "==============NVSMI LOG==============\n\nDriver Version : 550.54.15\nAttached GPUs : 1\nGPU 00000000:1C:00.0\n    \
+        Product Name : NVIDIA A100-SXM4-80GB\n    Temperature\n        GPU Current Temp : 45 C\n";
+    for (path, text) in [
+        (
+            "Infiniband/ibstatus.out",
+            "Infiniband device 'mlx5_ib0' port 1 status:\n\tstate:\t\t 2: INIT\n\tphys state:\t 5: LinkUp\n\tlink_layer:\t InfiniBand\n",
+        ),
+        (
+            "VM/uname.txt",
+            "Linux vm1 5.15.0-1064-azure #73-Ubuntu SMP Tue Apr 30 14:24:24 UTC 2024 x86_64 GNU/Linux\n",
+        ),
+        (
+            "VM/sysctl.txt",
+            "kernel.numa_balancing = 1\nvm.max_map_count = 65530\n",
+        ),
+        (
+            "VM/lsmod.txt",
+            "Module                  Size  Used by\nmlx5_ib  450560  0\n",
+        ),
+        (
+            "CPU/lscpu.txt",
+            "Architecture:            x86_64\nVendor ID:               AuthenticAMD\nHypervisor vendor:       Microsoft\n",
+        ),
+        ("Memory/zone_reclaim_mode", "1\n"),
+        ("Nvidia/nvidia-smi-q.out", smi),
+    ] {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let zip = folder.join("vm1.zip");
+    pack(&folder, "vm1.20240603", &zip);
+    for input in [&root, &zip] {
+        let recordings = rdma_doctor::cli::evidence::open(input).unwrap();
+        let (facts, nodes) = input::facts(&recordings);
+        assert_eq!(nodes.len(), 1, "{}", input.display());
+        for line in [
+            "vm1: port mlx5_ib0/1 state = init",
+            "vm1: node kernel = 5.15.0-1064-azure",
+            "vm1: node numa_balancing = 1",
+            "vm1: node zone_reclaim_mode = 1",
+            "vm1: node cpu_vendor = amd",
+            "vm1: node virtual = true",
+            "vm1: module mlx5_ib present = true",
+            "vm1: gpu 0000:1c:00.0 temperature = 45",
+        ] {
+            let (is, wanted) = said(&facts, line);
+            assert_eq!(is, wanted, "{line}");
+        }
+    }
+}
+
+/// An archive that somebody damaged is refused, or read as far as it goes.
+#[test]
+fn a_directory_without_a_text_says_what_is_in_it() {
+    let dir = scratch("no-text");
+    for old in std::fs::read_dir(&dir).unwrap() {
+        std::fs::remove_file(old.unwrap().path()).unwrap();
+    }
+    let says = |words: &str| {
+        let out = check(&dir, false);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(65), "{said}");
+        assert!(said.contains(words), "{said}");
+    };
+    says("no text in this directory");
+    for name in ["n1.jsonl", "n2.jsonl"] {
+        let fixture = Path::new("fixtures/modelled-gpu-host.jsonl");
+        std::fs::copy(fixture, dir.join(name)).unwrap();
+    }
+    says("a directory of recordings (2): `rdma-doctor check ");
+}
+
+#[test]
+fn a_damaged_zip_ends_in_words() {
+    let folder = scratch("damaged");
+    std::fs::write(
+        folder.join("ibstatus.txt"),
+        "Infiniband device 'mlx5_0' port 1 status:\n\tstate:\t\t 2: INIT\n".repeat(40),
+    )
+    .unwrap();
+    let zip = folder.join("whole.zip");
+    pack(&folder, "ibstatus.txt", &zip);
+    let whole = std::fs::read(&zip).unwrap();
+    let file = folder.join("damaged.zip");
+    for cut in 0..whole.len() {
+        std::fs::write(&file, &whole[..cut]).unwrap();
+        let _ = rdma_doctor::cli::evidence::open(&file);
+        let mut flipped = whole.clone();
+        flipped[cut] ^= 0xff;
+        std::fs::write(&file, flipped).unwrap();
+        let _ = rdma_doctor::cli::evidence::open(&file);
     }
 }
 
@@ -371,6 +490,18 @@ const REAL: &[Capture] = &[
         &[0, 1, 3],
         &[],
         &["topology/", "gpu/"],
+    ),
+    (
+        "topology/nccl-topo-h100-oci.xml",
+        &[0, 1, 3],
+        &[],
+        &["topology/", "gpu/"],
+    ),
+    (
+        "fabric/perfquery-clean-switch.txt",
+        &[0, 1, 3],
+        &[],
+        &["link/", "ib/"],
     ),
     (
         "firewall/ip6tables_save.iptables-save",

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use inputs::{families, reply};
+use inputs::{evidence, families, reply};
 
 #[expect(unreachable_pub, reason = "a crate of its own for the fuzzer")]
 #[path = "../../fuzz/src/lib.rs"]
@@ -41,7 +41,12 @@ targets! {
     handshake: inputs::handshake::run,
     compressed: inputs::compressed::run,
     site: inputs::site::run,
-    evidence: inputs::evidence::run,
+    evidence: evidence::run,
+    adapters: |bytes| evidence::run_of(&evidence::ADAPTERS, bytes),
+    network: |bytes| evidence::run_of(&evidence::NETWORK, bytes),
+    filter: |bytes| evidence::run_of(&evidence::FILTER, bytes),
+    gpus: |bytes| evidence::run_of(&evidence::GPUS, bytes),
+    host: |bytes| evidence::run_of(&evidence::HOST, bytes),
     nft: |bytes| reply::run(&families::NFT, bytes),
     iptables: |bytes| reply::run(&families::IPTABLES, bytes),
     rdma: |bytes| reply::run(&families::RDMA, bytes),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::render::rule_text;
-use super::words;
+use super::{nft_text, words};
 use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Ruleset, Step, Table, Values,
     Verdict,
@@ -20,6 +20,15 @@ type Sets<'a> = HashMap<(&'a str, &'a str, &'a str), Option<&'a Vec<Value>>>;
 pub(in crate::probe) fn ruleset(text: &str) -> Result<Ruleset, String> {
     let document: Value =
         serde_json::from_str(text).map_err(|error| format!("no JSON of nft: {error}"))?;
+    objects_of(&document)
+}
+
+/// The same of its own language.
+pub(in crate::probe) fn listing(text: &str) -> Result<Ruleset, String> {
+    objects_of(&nft_text::document(text)?)
+}
+
+fn objects_of(document: &Value) -> Result<Ruleset, String> {
     let objects = document
         .get("nftables")
         .and_then(Value::as_array)
@@ -78,25 +87,16 @@ pub(in crate::probe) fn ruleset(text: &str) -> Result<Ruleset, String> {
 }
 
 /// Gives chains their devices from the plain listing: releases before 1.0.7 leave them out of JSON.
-pub(super) fn name_devices(ruleset: &mut Ruleset, listing: &str) {
-    let (mut table, mut chain) = (None, None);
-    for line in listing.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words[..] {
-            ["table", family, name, "{"] => table = Some((self::family(family), name)),
-            ["chain", name, "{"] => chain = Some(name),
-            ["type", _, "hook", _, "device" | "devices", ..] => {
-                // `device "eth0" priority …`, `devices = { "eth0", "eth1" } priority …`
-                let names = line.split('"').skip(1).step_by(2).map(Arc::from).collect();
-                let wanted = |t: &&mut Table| Some((t.family, &*t.name)) == table;
-                let found = ruleset.tables.iter_mut().find(wanted);
-                let mut chains = found.into_iter().flat_map(|table| &mut table.chains);
-                let chain = chains.find(|one| Some(&*one.name) == chain);
-                if let Some(base) = chain.and_then(|chain| chain.base.as_mut()) {
-                    base.devices.get_or_insert(names);
-                }
+pub(super) fn name_devices(ruleset: &mut Ruleset, text: &str) {
+    let listed = listing(text).unwrap_or_default();
+    for of in &mut ruleset.tables {
+        let same = |t: &&Table| t.family == of.family && t.name == of.name;
+        let listed = listed.tables.iter().find(same);
+        for chain in &mut of.chains {
+            let own = listed.and_then(|table| table.chain(&chain.name)?.base.as_ref());
+            if let (Some(base), Some(own)) = (&mut chain.base, own) {
+                base.devices = base.devices.take().or_else(|| own.devices.clone());
             }
-            _ => {}
         }
     }
 }
@@ -510,8 +510,8 @@ fn payload(what: &Value, needs: &mut Vec<Match>) -> Option<PacketField> {
     match protocol {
         "th" | "ip" | "ip6" | "ether" => {}
         // Raw bytes, or a header below: it may be there or not.
-        name => match words::protocol(name) {
-            Some(number) => needs.push(Match::is(PacketField::Protocol, number.into())),
+        name => match words::number(&PacketField::Protocol, name) {
+            Some(number) => needs.push(Match::is(PacketField::Protocol, number)),
             None => return Some(PacketField::Other("a packet's bytes".into())),
         },
     }

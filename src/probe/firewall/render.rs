@@ -7,7 +7,8 @@ use serde_json::Value;
 /// The rule with its place and handle: `inet filter in handle 7: udp dport 4791 drop`.
 pub(super) fn rule_text(rule: &Value) -> Arc<str> {
     let of = |key: &str| rule.get(key).and_then(Value::as_str).unwrap_or("?");
-    let handle = rule.get("handle").and_then(Value::as_u64).unwrap_or(0);
+    let handle = rule.get("handle").and_then(Value::as_u64);
+    let handle = handle.map_or_else(String::new, |handle| format!(" handle {handle}"));
     let mut words = Vec::new();
     for statement in rule
         .get("expr")
@@ -21,7 +22,7 @@ pub(super) fn rule_text(rule: &Value) -> Arc<str> {
         }
     }
     format!(
-        "{} {} {} handle {handle}: {}",
+        "{} {} {}{handle}: {}",
         of("family"),
         of("table"),
         of("chain"),

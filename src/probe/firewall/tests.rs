@@ -4,6 +4,10 @@ use crate::probe::testing;
 
 const NFT: &str = include_str!("testdata/nft-1.0.6.json");
 const FIREWALLD: &str = include_str!("testdata/firewalld-1.3.3.json");
+/// What `nft -a list ruleset` and `nft -j list ruleset` say of one table, and `nft list ruleset` of firewalld's.
+const LISTING: &str = include_str!("testdata/listing-1.0.6.txt");
+const LISTING_JSON: &str = include_str!("testdata/listing-1.0.6.json");
+const FIREWALLD_LISTING: &str = include_str!("testdata/firewalld-1.3.3.txt");
 const UFW: &str = include_str!("testdata/ufw-0.36.2.save");
 const IPTABLES_JSON: &str = include_str!("testdata/iptables-nft-1.8.9.json");
 const IPTABLES_SAVE: &str = include_str!("testdata/iptables-nft-1.8.9.save");
@@ -32,6 +36,55 @@ fn is_open(step: &Step) -> bool {
         }
         step => is_opaque(step),
     }
+}
+
+/// The rules of which the text is read otherwise than JSON, where all else is the same.
+fn differing(json: &str, listing: &str) -> Vec<String> {
+    let (json, listing) = (nft::ruleset(json).unwrap(), nft::listing(listing).unwrap());
+    let titles = |of: &Ruleset| -> Vec<String> { of.tables.iter().map(Table::title).collect() };
+    assert_eq!(titles(&json), titles(&listing));
+    let chains = |of: &Ruleset| -> Vec<(Arc<str>, Option<Base>)> {
+        let chains = of.tables.iter().flat_map(|table| &table.chains);
+        chains
+            .map(|chain| (Arc::clone(&chain.name), chain.base.clone()))
+            .collect()
+    };
+    assert_eq!(chains(&json), chains(&listing));
+    assert_eq!(rules(&json).count(), rules(&listing).count());
+    let both = rules(&json).zip(rules(&listing));
+    let differing = both.filter(|(json, listing)| json.steps != listing.steps);
+    differing
+        .map(|(json, listing)| {
+            // What is not understood may decide.
+            assert!(
+                listing
+                    .steps
+                    .iter()
+                    .any(|step| matches!(step, Step::OpaqueVerdict(_))),
+                "{json:?} {listing:?}"
+            );
+            json.text.to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn the_plain_listing_says_what_json_says() {
+    assert_eq!(
+        differing(LISTING_JSON, LISTING),
+        [
+            "inet filter in handle 24: iifname . tcp dport @ifp accept",
+            "inet filter in handle 32: meta mark & 255 16 drop",
+            "inet filter in handle 34: meta mark set meta mark | 16",
+            "inet filter in handle 51: ct count reject",
+        ]
+    );
+    assert!(differing(FIREWALLD, FIREWALLD_LISTING).is_empty());
+    let cut = LISTING.split_at(LISTING.len() / 2).0;
+    assert!(nft::listing(cut).is_err());
+    // What is no list has no elements.
+    let odd = "table ip t {\n set s {\n elements = x\n elements =\n }\n chain c {\n }\n}\n";
+    assert_eq!(nft::listing(odd).unwrap().tables.len(), 1);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) const PARENTS: [u32; 3] = [CLSACT_INGRESS, CLSACT_EGRESS, INGRESS];
 
 /// Where a device has filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FilterHook {
     /// The interface's number.
     pub(super) index: u32,
     /// What the kernel calls the place.
@@ -37,7 +37,7 @@ pub(super) struct Place {
 }
 
 /// The places at which devices have filters, by their queueing disciplines `clsact` and `ingress`.
-pub(super) fn places(bytes: &[u8]) -> Result<Vec<Place>, String> {
+pub(super) fn places(bytes: &[u8]) -> Result<Vec<FilterHook>, String> {
     let mut all = Vec::new();
     for message in messages::<TCMSG>(bytes) {
         let message = message?;
@@ -46,7 +46,7 @@ pub(super) fn places(bytes: &[u8]) -> Result<Vec<Place>, String> {
         }
         let index = u32_at(message.fixed, 4).unwrap_or(0);
         let mut add = |parent, hook, word| {
-            all.push(Place {
+            all.push(FilterHook {
                 index,
                 parent,
                 hook,
@@ -66,7 +66,7 @@ pub(super) fn places(bytes: &[u8]) -> Result<Vec<Place>, String> {
 }
 
 /// The filters at a place, of a device of this name.
-pub(super) fn table(place: Place, device: &str, bytes: &[u8]) -> Result<Table, String> {
+pub(super) fn table(place: FilterHook, device: &str, bytes: &[u8]) -> Result<Table, String> {
     let mut filters: Vec<(u32, Rule)> = Vec::new();
     for message in messages::<TCMSG>(bytes) {
         let message = message?;
@@ -284,7 +284,7 @@ mod tests {
     use crate::source::netlink::attribute;
     use crate::source::testing::message;
 
-    const EGRESS: Place = Place {
+    const EGRESS: FilterHook = FilterHook {
         index: 2,
         parent: 0xffff_fff3,
         hook: Hook::Egress,

@@ -14,23 +14,23 @@ const PERMANENT: u16 = 0x80;
 
 /// A neighbour.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Neighbour {
+pub(in crate::probe) struct Neighbour {
     /// The interface's number.
-    pub(super) index: u32,
-    pub(super) address: IpAddr,
+    pub(in crate::probe) index: u32,
+    pub(in crate::probe) address: IpAddr,
     /// Its MAC address as Linux writes it; none if it is not known.
-    pub(super) mac: Option<String>,
+    pub(in crate::probe) mac: Option<String>,
     /// Whether it did not answer.
-    pub(super) failed: bool,
+    pub(in crate::probe) failed: bool,
     /// Whether somebody wrote it down.
-    pub(super) permanent: bool,
+    pub(in crate::probe) permanent: bool,
 }
 
 /// The neighbours of both versions of IP.
-pub(super) struct Neighbours {
-    pub(super) four: Fact<Vec<Neighbour>>,
+pub(in crate::probe) struct Neighbours {
+    pub(in crate::probe) four: Fact<Vec<Neighbour>>,
     /// IPv6's matter where an interface has a network or a gateway of IPv6.
-    pub(super) six: Fact<Vec<Neighbour>>,
+    pub(in crate::probe) six: Fact<Vec<Neighbour>>,
 }
 
 impl Neighbours {

@@ -9,7 +9,7 @@ use crate::source::netlink::{Attributes, TCMSG, messages, text, u16_at, u32_at};
 const RTM_NEWQDISC: u16 = 36;
 const RTM_NEWTCLASS: u16 = 40;
 /// `TC_H_ROOT`
-const ROOT: u32 = u32::MAX;
+pub(super) const ROOT: u32 = u32::MAX;
 
 /// What a queueing discipline or a class does to packets.
 #[derive(Clone, Debug, PartialEq)]

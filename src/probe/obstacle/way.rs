@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::neighbour::{Neighbour, Neighbours};
-use super::routing::{self, Decision, MAIN, Route, Rule};
+use super::routing::{self, Action, Decision, MAIN, Route, Rule};
 use super::{Ask, Found};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Bytes, Fact, Gap, Id, Origin, Subject, Why, interface, obstacle};
@@ -16,7 +16,7 @@ use crate::source::question::Argument;
 const TCP: u8 = 6;
 
 /// The routes and rules of a family.
-type Known = (Vec<Route>, Vec<Rule>);
+pub(super) type Known = (Vec<Route>, Vec<Rule>);
 /// The addresses of an interface, by its name.
 type Addresses = HashMap<Arc<str>, Vec<(IpAddr, Network)>>;
 
@@ -55,7 +55,7 @@ pub(super) fn state(
             found,
             &own,
             of_own.clone().map(|(_, net)| *net),
-            routes,
+            (routes, rules),
             origin,
         );
         for (address, net) in of_own {
@@ -66,7 +66,7 @@ pub(super) fn state(
                 found.missing(gap);
                 continue;
             }
-            let way = Way {
+            let way = NetworkRoute {
                 routes,
                 own: &own,
                 net: *net,
@@ -94,7 +94,7 @@ fn describe(
     found: &mut Found<'_>,
     own: &Interface,
     networks: impl Iterator<Item = Network>,
-    routes: &[Route],
+    (routes, rules): (&[Route], &[Rule]),
     origin: &Origin,
 ) {
     let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) else {
@@ -103,8 +103,12 @@ fn describe(
     let networks = networks.filter(|net| !net.is_link_local());
     let networks: Arc<[Arc<str>]> = networks.map(|net| net.to_string().into()).collect();
     let routed = |route: &Route| route.gateway && route.interfaces.contains(&own.index);
-    let routed = Fact::Known(routes.iter().any(routed), origin.clone());
-    found.facts.set(id, interface::ROUTED, routed);
+    let routed = routes.iter().any(routed);
+    // A table that is not listed may lead to a router.
+    if routed || !rules.iter().any(|rule| rule.action == Action::Unlisted) {
+        let routed = Fact::Known(routed, origin.clone());
+        found.facts.set(id, interface::ROUTED, routed);
+    }
     let networks = Fact::Known(networks, origin.clone());
     found.facts.set(id, interface::NETWORKS, networks);
 }
@@ -167,7 +171,7 @@ fn is_inner(found: &Found<'_>, name: &str) -> bool {
 }
 
 /// The way of an interface to one of its networks.
-struct Way<'a> {
+struct NetworkRoute<'a> {
     routes: &'a [Route],
     own: &'a Interface,
     net: Network,
@@ -175,7 +179,7 @@ struct Way<'a> {
     origin: &'a Origin,
 }
 
-impl Way<'_> {
+impl NetworkRoute<'_> {
     fn add(
         &self,
         found: &mut Found<'_>,

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
-use super::{Output, OutputLine};
-use crate::fact::device::{self, NodeType, Role};
+use super::{Output, OutputLine, named};
+use crate::fact::device::{self, Role};
 use crate::fact::gid::{self, GidKind, GidType};
-use crate::fact::port::{self, LinkLayer, PhysState, PortState};
-use crate::fact::{BitRate, Bytes, Fact, Facts, Id, Membership, Origin, Subject};
+use crate::fact::port::{self, LinkLayer, PortState};
+use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject};
 
 /// States devices and ports.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
@@ -43,8 +43,18 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             continue;
         }
         match port {
-            Some(port) => state_port_field(facts, port, &key, value, &line),
-            None => state_device_field(facts, id, &key, value, &line),
+            Some(port) if key.starts_with("gid[") => {
+                let index = key.trim_start_matches("gid[").trim_end_matches(']');
+                let (address, kind) = value.split_once(',').unwrap_or((value, ""));
+                gid(facts, port, (index, address, Some(kind)), &line);
+            }
+            Some(port) => named::state(facts, port, named::PORT, (&key, value), &line),
+            // What the kernel writes as hca_type is made of the same number: MT4129.
+            None if key == "vendor_part_id" => {
+                let model = value.parse::<u64>().ok().map(|n| format!("MT{n}").into());
+                facts.set(id, device::MODEL, line.read(model));
+            }
+            None => named::state(facts, id, named::DEVICE, (&key, value), &line),
         }
     }
     let Some(first) = first else {
@@ -89,118 +99,6 @@ fn new_port(facts: &mut Facts, device: Id, name: &str, number: u64) -> Id {
     facts.instance(Subject::Port, device, &format!("{name}/{number}"))
 }
 
-fn state_device_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &OutputLine<'_>) {
-    match key {
-        "ca type" => facts.set(id, device::MODEL, line.known(value.into())),
-        "firmware version" | "fw_ver" => facts.set(id, device::FIRMWARE, line.known(value.into())),
-        "board_id" => facts.set(id, device::BOARD, line.known(value.into())),
-        // What the kernel writes as hca_type is made of the same number: MT4129.
-        "vendor_part_id" => {
-            let model = value.parse::<u64>().ok().map(|n| format!("MT{n}").into());
-            facts.set(id, device::MODEL, line.read(model));
-        }
-        "transport" => {
-            let kind = match word(value) {
-                "infiniband" => Some(NodeType::Ca),
-                "iwarp" => Some(NodeType::Rnic),
-                _ => None,
-            };
-            if kind.is_some() {
-                facts.set(id, device::NODE_TYPE, line.read(kind));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn state_port_field(facts: &mut Facts, id: Id, key: &str, value: &str, line: &OutputLine<'_>) {
-    match key {
-        "state" => facts.set(id, port::STATE, line.read(port_state(value))),
-        "physical state" | "phys state" | "phys_state" => {
-            facts.set(id, port::PHYS_STATE, line.read(phys_state(value)));
-        }
-        "rate" => {
-            // ibstat prints the number alone; a port that is down keeps its last.
-            let number = value
-                .split_whitespace()
-                .next()
-                .and_then(|n| n.parse::<f64>().ok());
-            let rate = number
-                .filter(|n| (0.0..1e6).contains(n))
-                .map(|n| BitRate((n * 1e9) as u64));
-            facts.set(id, port::RATE, line.read(rate));
-        }
-        "base lid" | "port_lid" => facts.set(id, port::LID, line.read(whole(value))),
-        "sm lid" | "sm_lid" => facts.set(id, port::SM_LID, line.read(whole(value))),
-        "link layer" | "link_layer" => {
-            let layer = match value.to_ascii_lowercase().as_str() {
-                "infiniband" => Some(LinkLayer::InfiniBand),
-                "ethernet" => Some(LinkLayer::Ethernet),
-                "unspecified" => Some(LinkLayer::Unspecified),
-                _ => None,
-            };
-            facts.set(id, port::LINK_LAYER, line.read(layer));
-        }
-        "active_mtu" => facts.set(id, port::MTU, line.read(whole(value).map(Bytes))),
-        "max_mtu" => facts.set(id, port::MAX_MTU, line.read(whole(value).map(Bytes))),
-        _ => {}
-    }
-}
-
-/// The first number, decimal or hexadecimal.
-fn whole(value: &str) -> Option<u64> {
-    let word = value.split_whitespace().next()?;
-    match word.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => word.parse().ok(),
-    }
-}
-
-/// The text before a bracket, in lower case.
-fn word(value: &str) -> &str {
-    match value.split(['(', ' ']).next() {
-        Some("InfiniBand") => "infiniband",
-        Some("iWARP") => "iwarp",
-        _ => "",
-    }
-}
-
-/// `Active`, `4: ACTIVE`, `PORT_ACTIVE (4)`.
-pub(super) fn port_state(value: &str) -> Option<PortState> {
-    let text = plain(value);
-    Some(match text.strip_prefix("port_").unwrap_or(&text) {
-        "nop" => PortState::NoChange,
-        "down" => PortState::Down,
-        "init" | "initializing" | "initialize" => PortState::Init,
-        "armed" => PortState::Armed,
-        "active" => PortState::Active,
-        "active_defer" => PortState::ActiveDefer,
-        _ => return None,
-    })
-}
-
-/// `LinkUp`, `5: LinkUp`, `LINK_UP (5)`.
-pub(super) fn phys_state(value: &str) -> Option<PhysState> {
-    let text = plain(value).replace(['_', ' '], "");
-    Some(match text.as_str() {
-        "sleep" => PhysState::Sleep,
-        "polling" => PhysState::Polling,
-        "disabled" => PhysState::Disabled,
-        "portconfigurationtraining" | "training" => PhysState::Training,
-        "linkup" => PhysState::LinkUp,
-        "linkerrorrecovery" => PhysState::Recovery,
-        "phytest" => PhysState::PhyTest,
-        _ => return None,
-    })
-}
-
-/// Without the number that is before or behind it.
-fn plain(value: &str) -> String {
-    let value = value.split_once(':').map_or(value, |(_, word)| word);
-    let value = value.split_once('(').map_or(value, |(word, _)| word);
-    value.trim().to_ascii_lowercase()
-}
-
 /// States GIDs.
 pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
     let mut ports: Vec<(Id, Origin)> = Vec::new();
@@ -213,22 +111,15 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
         let [name, number, index, address, rest @ ..] = words.as_slice() else {
             continue;
         };
-        let (Ok(number), Ok(index), Ok(address)) = (
-            number.parse::<u64>(),
-            index.parse::<u64>(),
-            address.parse::<Ipv6Addr>(),
-        ) else {
+        let Ok(number) = number.parse() else {
             continue;
         };
-        let version = rest.iter().find_map(|word| match *word {
-            "v1" => Some(GidType::V1),
-            "v2" => Some(GidType::V2),
-            _ => None,
-        });
         let device = facts.instance(Subject::Device, node, name);
         let port = new_port(facts, device, name, number);
-        let id = gid(facts, port, index, address, &line);
-        facts.set(id, gid::TYPE, line.read(version));
+        let version = rest.iter().find(|word| matches!(**word, "v1" | "v2"));
+        let Some(id) = gid(facts, port, (index, address, version.copied()), &line) else {
+            continue;
+        };
         if let Some(netdev) = rest.last().filter(|word| !matches!(**word, "v1" | "v2")) {
             facts.set(id, gid::NETDEV, line.known((*netdev).into()));
         }
@@ -242,14 +133,15 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
-/// Makes a row of a port's GID table.
-pub(super) fn gid(
+/// Makes a row of a port's GID table, of its index, its address and its type.
+fn gid(
     facts: &mut Facts,
     port: Id,
-    index: u64,
-    address: Ipv6Addr,
+    (index, address, version): (&str, &str, Option<&str>),
     line: &OutputLine<'_>,
-) -> Id {
+) -> Option<Id> {
+    let index: u64 = index.trim().parse().ok()?;
+    let address: Ipv6Addr = address.trim().parse().ok()?;
     let name = format!("{} gid {index}", facts.name(port));
     let id = facts.instance(Subject::Gid, port, &name);
     let kind = match address {
@@ -260,7 +152,10 @@ pub(super) fn gid(
     facts.set(id, gid::INDEX, line.known(index));
     facts.set(id, gid::KIND, line.known(kind));
     facts.set(id, gid::ADDRESS, line.known(address.to_string().into()));
-    id
+    if let Some(version) = version.and_then(named::typed::<GidType>) {
+        facts.set(id, gid::TYPE, line.known(version));
+    }
+    Some(id)
 }
 
 /// Says of each port whether it is down while most of its type are active; where boards are known these decide.

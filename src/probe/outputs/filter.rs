@@ -1,4 +1,4 @@
-//! The packet filter, as `nft -j list ruleset` and iptables-save(8) print it.
+//! The packet filter, as `nft list ruleset` and iptables-save(8) print it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
         let text = output.text();
         let family = match output.argv.first().map_or("", |tool| &**tool) {
             "nft" => {
-                if let Ok(read) = firewall::nft::ruleset(&text) {
+                let read = firewall::nft::ruleset(&text);
+                if let Ok(read) = read.or_else(|_| firewall::nft::listing(&text)) {
                     ruleset.tables.extend(read.tables);
                     has_nft = true;
                     origin.get_or_insert(output.origin());

@@ -1,13 +1,12 @@
-//! Interfaces, their addresses and default routes, as ip(8) prints them: as text, and by `-j`.
+//! Interfaces and their addresses, as ip(8) prints them: as text, and by `-j`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::{Output, OutputLine};
 use crate::fact::port::OperState;
-use crate::fact::{Bytes, Facts, Id, Membership, Subject, interface, netdev, node as of_node};
+use crate::fact::{Bytes, Facts, Id, Membership, Subject, interface, netdev};
 
 /// What is said of an interface.
 struct Link<'p> {
@@ -25,9 +24,10 @@ struct Link<'p> {
 /// States what one output says.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let is = |words: &[&str]| words.iter().any(|word| output.has(word));
-    if is(&["route", "r"]) {
-        routes(output, facts, node);
-    } else if is(&["link", "l", "addr", "address", "a"]) {
+    if is(&["-br", "-brief"]) {
+        return brief(output, facts, node, is(&["addr", "address", "a"]));
+    }
+    if is(&["link", "l", "addr", "address", "a"]) {
         let json: Option<Vec<Value>> = serde_json::from_str(&output.text()).ok();
         let links = match (json, output.lines().next()) {
             (Some(list), Some(line)) => list.iter().filter_map(|one| of_json(one, line)).collect(),
@@ -89,6 +89,39 @@ fn interfaces(
         && links.iter().any(|link| link.name == "lo")
     {
         facts.set_members(Subject::Interface, node, Membership::Known(output.origin()));
+    }
+}
+
+/// `eno1  UP  10.0.0.7/24 fe80::1/64`, and of links `eno1  UP  3c:ec:ef:00:00:01 <BROADCAST,UP>`: a part of what is said of an interface.
+fn brief(output: &Output, facts: &mut Facts, node: Id, with_addresses: bool) {
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let [name, state, rest @ ..] = words.as_slice() else {
+            continue;
+        };
+        let name = name.split('@').next().unwrap_or(name);
+        let id = facts.instance(Subject::Interface, node, name);
+        if ["UP", "DOWN", "LOWERLAYERDOWN"].contains(state) {
+            facts.set(id, interface::RUNNING, line.known(*state == "UP"));
+        }
+        if with_addresses {
+            let addresses: Arc<[Arc<str>]> = rest.iter().map(|one| Arc::from(*one)).collect();
+            facts.set(id, interface::ADDRESSES, line.known(addresses));
+        } else if let Some(flags) = rest.last().and_then(|word| word.strip_prefix('<')) {
+            let has = |flag: &str| {
+                flags
+                    .trim_end_matches('>')
+                    .split(',')
+                    .any(|one| one == flag)
+            };
+            facts.set(id, interface::UP, line.known(has("UP")));
+            facts.set(id, interface::LOOPBACK, line.known(has("LOOPBACK")));
+            facts.set(id, interface::ARP, line.known(!has("NOARP")));
+        }
+        if let Some(id) = facts.find(Subject::Netdev, node, name) {
+            let state = OperState::from_word(&state.to_lowercase());
+            facts.set(id, netdev::OPERSTATE, line.read(state));
+        }
     }
 }
 
@@ -187,39 +220,4 @@ fn of_json<'p>(one: &Value, line: OutputLine<'p>) -> Option<Link<'p>> {
             .map(str::to_owned),
         addresses: list("addr_info").iter().filter_map(address).collect(),
     })
-}
-
-/// `default via 10.0.0.1 dev eno1 …`: the devices, each once.
-fn routes(output: &Output, facts: &mut Facts, node: Id) {
-    let text = output.text();
-    let mut carriers: BTreeMap<usize, Arc<str>> = BTreeMap::new();
-    let json: Option<Vec<Value>> = serde_json::from_str(&text).ok();
-    match json {
-        Some(routes) => {
-            let default =
-                |route: &&Value| route.get("dst").and_then(Value::as_str) == Some("default");
-            let device = |route: &Value| route.get("dev").and_then(Value::as_str).map(Arc::from);
-            carriers.extend(routes.iter().filter(default).filter_map(device).enumerate());
-        }
-        None => {
-            let lines = text
-                .lines()
-                .enumerate()
-                .filter(|(_, line)| line.trim().starts_with("default"));
-            carriers.extend(lines.filter_map(|(at, line)| {
-                let mut words = line.split_whitespace().skip_while(|word| *word != "dev");
-                words.nth(1).map(|device| (at, Arc::from(device)))
-            }));
-        }
-    }
-    let mut each: Vec<Arc<str>> = Vec::new();
-    for name in carriers.into_values() {
-        if !each.contains(&name) {
-            each.push(name);
-        }
-    }
-    // A part of the table does not say that there is no other.
-    if output.is_whole(&["route", "r", "show", "list"]) && !output.has("-6") {
-        facts.set(node, of_node::DEFAULT_ROUTE, output.known(each.into()));
-    }
 }

@@ -1,16 +1,19 @@
-//! PCI functions, their links and what bridges redirect, as `lspci -vvv` prints them.
+//! PCI functions, their links and what bridges redirect, as `lspci -vvv` and `lspci -xxx` print them.
 
-use super::{Output, OutputLine};
+use super::{Output, OutputLine, named};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature, PciClass};
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{Bytes, Facts, Id, Subject, gpu};
+use crate::probe::pcie;
+use crate::tool_output;
 
 /// States adapters, GPUs of NVIDIA and AMD, and the bridges that show their Access Control Services.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut at: Option<(Id, LinkKeys)> = None;
     for line in output.lines() {
-        if !line.text.starts_with([' ', '\t']) && !line.text.trim().is_empty() {
+        // Somebody may have taken the tabs away, so that its address alone tells where a function begins.
+        if tool_output::is_function(line.text) {
             at = begin(facts, node, &line);
             continue;
         }
@@ -18,15 +21,24 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             field(facts, *id, keys, &line);
         }
     }
+    for (name, at, bytes) in tool_output::config_spaces(output.lines().map(|line| line.text)) {
+        let subjects = [
+            (Subject::Function, function::LINK),
+            (Subject::Gpu, gpu::LINK),
+            (Subject::Bridge, bridge::LINK),
+        ];
+        let find = |(of, keys)| Some((facts.find(of, node, &name)?, keys));
+        let found = subjects.into_iter().find_map(find);
+        if let (Some((id, keys)), Some(line)) = (found, output.lines().nth(at)) {
+            pcie::printed(facts, id, line.known(bytes.into()), &keys);
+        }
+    }
 }
 
 /// `0000:1a:00.0 Infiniband controller: Mellanox Technologies MT2910 …`; without its domain an address is of the first.
 fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, LinkKeys)> {
     let (address, rest) = line.text.split_once(' ')?;
-    let name = match address.matches(':').count() {
-        1 => format!("0000:{address}"),
-        _ => address.to_owned(),
-    };
+    let name = tool_output::function_name(address);
     let class = rest.split(['[', ':']).next()?.trim();
     let vendor = rest.to_lowercase();
     match class {
@@ -77,7 +89,13 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
         let (_, rest) = text.split_once(key)?;
         rest.trim_start().split([' ', ',', '(']).next()
     };
-    let subject = facts.subject(id);
+    let words_on = || {
+        text.split_whitespace()
+            .filter_map(|word| word.strip_suffix('+'))
+    };
+    let on = |name: &str| words_on().any(|word| word == name);
+    let is_bridge = facts.subject(id) == Subject::Bridge;
+    let is_function = facts.subject(id) == Subject::Function;
     match key {
         "LnkCap" | "LnkSta" => {
             let generation = after("Speed ").and_then(generation);
@@ -92,34 +110,16 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
                 facts.set(id, lanes, line.known(width));
             }
         }
-        "Kernel driver in use" if subject == Subject::Function => {
-            facts.set(id, function::DRIVER, line.known(value.trim().into()));
-            facts.set(id, function::BOUND, line.known(true));
-        }
-        "Kernel driver in use" if subject == Subject::Gpu => {
-            facts.set(id, gpu::DRIVER, line.known(value.trim().into()));
-        }
-        "NUMA node" => {
-            if let Ok(numa) = value.trim().parse() {
-                match subject {
-                    Subject::Function => facts.set(id, function::NUMA_NODE, line.known(numa)),
-                    Subject::Gpu => facts.set(id, gpu::NUMA_NODE, line.known(numa)),
-                    _ => {}
-                }
+        "Kernel driver in use" | "NUMA node" => {
+            named::state(facts, id, named::PCI, (key, value), line);
+            if is_function && key != "NUMA node" {
+                facts.set(id, function::BOUND, line.known(true));
             }
         }
-        "ACSCtl" if subject == Subject::Bridge => {
-            let on = |name: &str| {
-                value
-                    .split_whitespace()
-                    .any(|w| w.strip_suffix('+') == Some(name))
-            };
+        "ACSCtl" if is_bridge => {
             let acs_redirect = line.known(on("ReqRedir") || on("CmpltRedir"));
             facts.set(id, bridge::ACS_REDIRECT, acs_redirect);
-            let words: Vec<&str> = value
-                .split_whitespace()
-                .filter_map(|w| w.strip_suffix('+'))
-                .collect();
+            let words: Vec<&str> = words_on().collect();
             let words = if words.is_empty() {
                 "none".to_owned()
             } else {
@@ -129,18 +129,14 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
         }
         _ => {}
     }
-    if let Some((_, kind)) = text.split_once("] Express (") {
-        let kind = [
+    if let Some((_, kind)) = text.split_once("] Express (").filter(|_| is_bridge) {
+        let kinds = [
             ("Root Port", PortType::Root),
             ("Upstream Port", PortType::Upstream),
             ("Downstream Port", PortType::Downstream),
-        ]
-        .iter()
-        .find_map(|(name, kind_of)| kind.contains(name).then_some(*kind_of));
-        if subject == Subject::Bridge
-            && let Some(kind) = kind
-        {
-            facts.set(id, bridge::KIND, line.known(kind));
+        ];
+        if let Some((_, of)) = kinds.iter().find(|(name, _)| kind.contains(name)) {
+            facts.set(id, bridge::KIND, line.known(*of));
         }
     }
     // `DevCtl` goes on over several lines, whose words are its own.
@@ -149,17 +145,11 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
         && let Some(payload) = bytes("MaxPayload ")
     {
         facts.set(id, keys.max_payload, line.known(payload));
-        if subject == Subject::Function
-            && let Some(request) = bytes("MaxReadReq ")
-        {
+        if let Some(request) = bytes("MaxReadReq ").filter(|_| is_function) {
             facts.set(id, function::MAX_READ_REQUEST, line.known(request));
         }
     }
-    if subject == Subject::Function && text.contains("RlxdOrd") && text.contains("ExtTag") {
-        let on = |name: &str| {
-            text.split_whitespace()
-                .any(|w| w.strip_suffix('+') == Some(name))
-        };
+    if is_function && text.contains("RlxdOrd") && text.contains("ExtTag") {
         facts.set(id, function::RELAXED_ORDERING, line.known(on("RlxdOrd")));
         if on("ExtTag") {
             facts.set(id, function::EXTENDED_TAGS, line.known(Feature::On));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Output, OutputLine};
+use super::{Output, OutputLine, named};
 use crate::fact::gpu_nic::Distance;
 use crate::fact::gpu_pair::P2p;
 use crate::fact::{Facts, Id, Key, Membership, Subject, gpu, gpu_nic, gpu_pair};
@@ -93,9 +93,10 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
                 let of = names.get(row).map_or(cell.row, |name| &**name);
                 let named = nics.iter().find(|(nic, _)| *nic == cell.column);
                 let nic = named.map_or(cell.column, |(_, name)| *name);
-                if let (Some(gpu), Some(distance)) =
-                    (facts.find(Subject::Gpu, node, of), distance(cell.says))
-                {
+                if let (Some(gpu), Some(distance)) = (
+                    facts.find(Subject::Gpu, node, of),
+                    named::typed::<Distance>(cell.says),
+                ) {
                     let name = format!("{of} {nic}");
                     let id = facts.instance(Subject::GpuNic, gpu, &name);
                     facts.set(id, gpu_nic::NIC, cell.line.known(nic.into()));
@@ -108,7 +109,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
 }
 
 /// The GPU of this number as other outputs name it, else as the matrix does.
-fn name_of(facts: &Facts, node: Id, gpu: &str) -> Arc<str> {
+pub(super) fn name_of(facts: &Facts, node: Id, gpu: &str) -> Arc<str> {
     let index = gpu.strip_prefix("GPU").and_then(|n| n.parse::<u64>().ok());
     let is_it = |id: &Id| index.is_some() && facts.known(*id, gpu::INDEX) == index;
     let known = facts.below(node, Subject::Gpu).find(is_it);
@@ -123,19 +124,8 @@ fn is_device(word: &str) -> bool {
         && word.ends_with(|c: char| c.is_ascii_digit())
 }
 
-fn distance(says: &str) -> Option<Distance> {
-    Some(match says {
-        "PIX" => Distance::Pix,
-        "PXB" => Distance::Pxb,
-        "PHB" => Distance::Phb,
-        "NODE" => Distance::Node,
-        "SYS" | "SOC" => Distance::Sys,
-        _ => return None,
-    })
-}
-
 fn pair(facts: &mut Facts, id: Id, cell: &Cell<'_>) {
-    if let Some(distance) = distance(cell.says) {
+    if let Some(distance) = named::typed::<Distance>(cell.says) {
         facts.set(id, gpu_pair::DISTANCE, cell.line.known(distance));
         facts.set(id, gpu_pair::NVLINK, cell.line.known(false));
     } else if cell
@@ -148,7 +138,7 @@ fn pair(facts: &mut Facts, id: Id, cell: &Cell<'_>) {
 }
 
 fn peers(facts: &mut Facts, id: Id, asked: char, forth: bool, cell: &Cell<'_>) {
-    let Some(status) = status(cell.says) else {
+    let Some(status) = named::typed::<P2p>(cell.says) else {
         return;
     };
     let key: Key<P2p> = match (asked, forth) {
@@ -160,18 +150,4 @@ fn peers(facts: &mut Facts, id: Id, asked: char, forth: bool, cell: &Cell<'_>) {
         _ => return,
     };
     facts.set(id, key, cell.line.known(status));
-}
-
-/// The words of the legend of `nvidia-smi topo -p2p`.
-fn status(says: &str) -> Option<P2p> {
-    Some(match says {
-        "OK" => P2p::Ok,
-        "CNS" => P2p::ChipsetNotSupported,
-        "GNS" => P2p::GpuNotSupported,
-        "TNS" => P2p::TopologyNotSupported,
-        "DR" => P2p::DisabledByRegkey,
-        "NS" => P2p::NotSupported,
-        "U" => P2p::Unknown,
-        _ => return None,
-    })
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{OutputPlace, PROBE, question};
+use crate::measure::plan::ablation_table;
+use crate::measure::plan::run::Plan;
 use crate::nccl_log::{Limits, Reader};
 use crate::probe::nccl_log;
 use crate::source::recording::Recording;
@@ -27,6 +29,8 @@ pub struct Evidence {
 /// What is there of one host.
 struct Node {
     host: Option<String>,
+    /// What it calls itself, if nobody else names it.
+    called: Option<String>,
     places: Vec<OutputPlace>,
     replies: BTreeMap<Question, Vec<Reply>>,
 }
@@ -60,6 +64,7 @@ impl Evidence {
         let mut digest = reader.finish(None);
         let (of_log, outputs): (Vec<Block>, Vec<Block>) =
             (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
+        let has_run = outputs.iter().any(is_of_benchmark);
         for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
             match tool_output::is_read(&block.argv) {
                 true => self.add_block(file, block),
@@ -75,7 +80,7 @@ impl Evidence {
         if digest.outputs.iter().all(is_sentence) {
             digest.outputs.clear();
         }
-        if !digest.outputs.is_empty() || !digest.processes.is_empty() {
+        if has_run || !digest.outputs.is_empty() || !digest.processes.is_empty() {
             self.logs.push((file.to_owned(), digest));
         }
     }
@@ -130,8 +135,18 @@ impl Evidence {
                 Question::read(format!("/{below}")),
                 Ok(Answer::Text(text.into())),
             );
+        } else if let ("Memory", "zone_reclaim_mode") =
+            (parts.iter().rev().nth(1).copied().unwrap_or(""), last)
+        {
+            // As azhpc-diagnostics keeps it.
+            let file = Question::read("/proc/sys/vm/zone_reclaim_mode");
+            self.node(None).answer(file, Ok(Answer::Text(text.into())));
         } else {
-            self.add_text(path, text);
+            // What no line tells, the name of its file does.
+            match last.split('.').next() {
+                Some("sysctl") => self.add_output(path, vec!["sysctl".to_owned()], text),
+                _ => self.add_text(path, text),
+            }
         }
     }
 
@@ -149,10 +164,20 @@ impl Evidence {
     fn add_block(&mut self, file: &str, block: Block) {
         let run: Vec<Arc<str>> = block.argv.iter().map(|word| word.as_str().into()).collect();
         let asked = Question::Run(run.as_slice().into());
+        let called = match block.argv.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["uname", "-a"] => block
+                .lines
+                .first()
+                .and_then(|(_, line)| after_linux(line, 0)),
+            _ => None,
+        };
         let node = match &block.host {
             Some(host) => self.node(Some(host)),
             None => self.unnamed(&asked),
         };
+        if let Some(name) = called {
+            node.called.get_or_insert_with(|| name.to_owned());
+        }
         for (question, said) in of_files(&block) {
             node.answer(question, said);
         }
@@ -168,46 +193,30 @@ impl Evidence {
             lines: if is_run { Vec::new() } else { lines.collect() },
             cut: block.is_cut,
         });
-        let text = block
-            .lines
-            .iter()
-            .fold(String::new(), |all, (_, line)| all + line + "\n");
-        node.answer(asked, Ok(Answer::Text(text.into())));
+        node.answer(asked, Ok(Answer::Text(block.text().into())));
     }
 
     fn node(&mut self, host: Option<&str>) -> &mut Node {
-        let known = self
-            .nodes
-            .iter()
-            .position(|node| node.host.as_deref() == host);
-        let at = match known {
-            Some(at) => at,
-            None if self.nodes.len() >= NODES => NODES - 1,
-            None => {
-                self.nodes.push(Node::of(host));
-                self.nodes.len() - 1
-            }
-        };
+        let mut nodes = self.nodes.iter();
+        let known = nodes.position(|node| node.host.as_deref() == host);
+        self.at(known, host)
+    }
+
+    /// The node at this place, or one more as long as there is room.
+    fn at(&mut self, known: Option<usize>, host: Option<&str>) -> &mut Node {
+        let at = known.unwrap_or(self.nodes.len()).min(NODES - 1);
+        if at == self.nodes.len() {
+            self.nodes.push(Node::of(host));
+        }
         &mut self.nodes[at]
     }
 
     /// The last host without a name that has not said this yet: a tool that speaks a second time, speaks of another machine.
     fn unnamed(&mut self, asked: &Question) -> &mut Node {
-        let fits = |node: &Node| node.host.is_none() && !node.replies.contains_key(asked);
-        let at = self
-            .nodes
-            .iter()
-            .rposition(|node| node.host.is_none())
-            .filter(|at| fits(&self.nodes[*at]));
-        let at = match at {
-            Some(at) => at,
-            None if self.nodes.len() >= NODES => NODES - 1,
-            None => {
-                self.nodes.push(Node::of(None));
-                self.nodes.len() - 1
-            }
-        };
-        &mut self.nodes[at]
+        let mut nodes = self.nodes.iter();
+        let last = nodes.rposition(|node| node.host.is_none());
+        let known = last.filter(|at| !self.nodes[*at].replies.contains_key(asked));
+        self.at(known, None)
     }
 
     /// The recordings: one of each host, and one of the logs among the texts.
@@ -225,7 +234,7 @@ impl Evidence {
         let mut unnamed = 0;
         let mut recordings = Vec::new();
         for node in self.nodes {
-            let name = match node.host.clone() {
+            let name = match node.host.clone().or_else(|| node.called.clone()) {
                 Some(host) => host,
                 None => {
                     unnamed += 1;
@@ -248,6 +257,7 @@ impl Node {
     fn of(host: Option<&str>) -> Self {
         Node {
             host: host.map(str::to_owned),
+            called: None,
             places: Vec::new(),
             replies: BTreeMap::new(),
         }
@@ -267,7 +277,11 @@ impl Node {
         }
     }
 
-    fn recording(self, name: String) -> Recording {
+    fn recording(mut self, name: String) -> Recording {
+        // What the doctor measures, no tool prints.
+        for question in [Plan::question(), ablation_table::question()] {
+            self.answer(question, Err(Refusal::NotAsked("outputs of tools".into())));
+        }
         let mut recording = Recording::new(Header {
             version: wire::VERSION.into(),
             node: name,
@@ -312,7 +326,9 @@ fn log(logs: &[(String, crate::nccl_log::Digest)]) -> Recording {
 /// Whether this is of a benchmark: its table, or what stands before that.
 fn is_of_benchmark(block: &Block) -> bool {
     let tool = block.tool();
-    tool == "log" || tool.ends_with("_perf") || tool.starts_with("ib_")
+    tool == "log"
+        || ["_perf", "_pingpong"].iter().any(|end| tool.ends_with(end))
+        || tool.starts_with("ib_")
 }
 
 /// Whether an output that stood in a log is judged as one of a node. The variables of the run stand there too, and are the log's.
@@ -325,12 +341,6 @@ pub(in crate::probe) fn is_of_node(block: &Block) -> bool {
 /// The questions about files that an output answers byte for byte.
 fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
     let operands: Vec<&str> = block.argv.iter().skip(1).map(String::as_str).collect();
-    let text = || {
-        block
-            .lines
-            .iter()
-            .fold(String::new(), |all, (_, line)| all + line + "\n")
-    };
     let first = block.lines.first().map_or("", |(_, line)| line.as_str());
     let answered = |text: String| Ok(Answer::Text(text.into()));
     match (block.tool(), operands.as_slice()) {
@@ -340,21 +350,24 @@ fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
             .iter()
             .filter_map(|(_, line)| parameter(line))
             .collect(),
+        ("lspci", _) => {
+            let spaces = tool_output::config_spaces(block.lines.iter().map(|(_, line)| &**line));
+            let file = |(name, _, bytes): (String, usize, Vec<u8>)| {
+                let question = Question::read(format!("/sys/bus/pci/devices/{name}/config"));
+                (question, Ok(Answer::Bytes(bytes.into())))
+            };
+            spaces.into_iter().map(file).collect()
+        }
         ("uname", ["-r"]) if !first.contains(' ') => {
             vec![(Question::read(RELEASE), answered(format!("{first}\n")))]
         }
         ("uname", ["-a"]) => {
-            let release = first
-                .split_whitespace()
-                .nth(2)
-                .map(|release| format!("{release}\n"));
-            release
-                .map(|release| (Question::read(RELEASE), answered(release)))
-                .into_iter()
-                .collect()
+            let release = after_linux(first, 1).into_iter();
+            let file = |release| (Question::read(RELEASE), answered(format!("{release}\n")));
+            release.map(file).collect()
         }
         ("cat", [path]) if path.starts_with('/') => {
-            let said = refusal(first, "cat").map_or_else(|| answered(text()), Err);
+            let said = refusal(first, "cat").map_or_else(|| answered(block.text()), Err);
             vec![(Question::read(*path), said)]
         }
         ("ls", [.., path])
@@ -375,6 +388,12 @@ fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// A word of `uname -a` behind the kernel's name: the host's name, the release.
+fn after_linux(line: &str, place: usize) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|word| *word != "Linux");
+    words.nth(place + 1)
 }
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";

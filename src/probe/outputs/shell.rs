@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::Output;
+use super::{Output, replayed};
 use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
-use crate::probe::{Ask, module as modules_of, nccl};
+use crate::probe::{module as modules_of, nccl};
 use crate::source::Question;
-use crate::source::recording::Recording;
-use crate::source::wire::{Header, Line};
 
 /// `max locked memory  (kbytes, -l) 64`, and `unlimited` of `ulimit -l` alone.
 pub(super) fn limits(output: &Output, facts: &mut Facts, node: Id) {
@@ -73,7 +71,7 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
         if line.text.contains("1M-blocks") {
             unit = 1 << 20;
         }
-        let [name, size, _, free, _, "/dev/shm"] = words.as_slice() else {
+        let [_, size, _, free, _, "/dev/shm"] = words.as_slice() else {
             continue;
         };
         let bytes = |text: &str| {
@@ -99,12 +97,6 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
         if bytes(free).is_some_and(|free| free.0 > 0) {
             facts.set(node, of_node::SHM_FREE, line.read(bytes(free)));
         }
-        if *name == "tmpfs" {
-            // Whether it is writable, df does not say.
-            continue;
-        }
-        let shm = line.known(of_node::SharedMemory::NotTmpfs);
-        facts.set(node, of_node::SHM, shm);
     }
 }
 
@@ -129,28 +121,12 @@ pub(super) fn environment(output: &Output, facts: &mut Facts, node: Id) {
     if all.is_empty() {
         return;
     }
-    let mut recording = Recording::new(Header::default());
-    recording.add(Line::of(
-        nccl::PROBE.name,
-        Question::env(&["NCCL_"]),
-        &Value::Object(all),
-        0,
-    ));
-    let source = recording.of(nccl::PROBE.name);
-    let mut read = Facts::new();
-    let machine = read.new_node("");
-    (nccl::PROBE.run)(&Ask::new(&source), &mut read, machine);
+    let question = Question::env(&["NCCL_"]);
+    let (read, machine) = replayed::facts(&nccl::PROBE, question, &Value::Object(all));
     for variable in read.below(machine, Subject::Variable) {
-        let name = read.name(variable);
-        let assigned = |line: &super::OutputLine<'_>| line.text.contains(&format!("{name}="));
-        let Some(line) = output.lines().find(assigned) else {
-            continue;
-        };
-        let id = facts.instance(Subject::Variable, node, name);
-        for index in 0..Subject::Variable.schema().facts.len() {
-            if let Some(fact) = read.look(variable, index) {
-                facts.set_at(id, index, fact.clone().flat_map(|value| line.known(value)));
-            }
+        let assigned = format!("{}=", read.name(variable));
+        if let Some(line) = output.lines().find(|line| line.text.contains(&assigned)) {
+            replayed::copy(&read, variable, facts, node, &line);
         }
     }
 }

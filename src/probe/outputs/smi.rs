@@ -1,13 +1,14 @@
 //! GPUs, as nvidia-smi prints them: `-q` as text and as XML, and its table.
 
 mod gpu_fields;
+pub(super) mod nvlinks;
 mod sections;
 
 use std::sync::Arc;
 
-use self::gpu_fields::{mode, state, text};
-use self::sections::{Section, of_text, of_xml};
-use super::Output;
+use self::gpu_fields::{state, text};
+use self::sections::{Section, of_csv, of_text, of_xml};
+use super::{Output, named};
 use crate::fact::gpu::GpuMode;
 use crate::fact::node::{self as of_node, Nvml};
 use crate::fact::{Facts, Id, Membership, Subject, gpu};
@@ -44,6 +45,20 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
         // All of them are listed in the order of their numbers.
         for (number, id) in (0..).zip(known) {
             facts.set(id, gpu::INDEX, output.known(number));
+        }
+    }
+}
+
+/// `nvidia-smi --query-gpu=… --format=csv`.
+pub(super) fn csv(output: &Output, facts: &mut Facts, node: Id) {
+    for section in of_csv(output) {
+        if let Some(address) = &section.address {
+            let id = begin(facts, node, address, output);
+            state(facts, id, &section);
+            // What counts errors has them corrected.
+            if facts.known(id, gpu::ECC_UNCORRECTED).is_some() {
+                facts.set(id, gpu::ECC, output.known(GpuMode::On));
+            }
         }
     }
 }
@@ -116,9 +131,13 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
                 .unwrap_or_default()
                 .split_last()
                 .unwrap_or((&"", &[]));
-            if let Some(mode) = mode(persistence) {
-                facts.set(id, gpu::PERSISTENCE, line.known(mode));
-            }
+            named::state(
+                facts,
+                id,
+                named::GPU,
+                ("persistence_mode", persistence),
+                &line,
+            );
             // A long name is cut, and says so.
             if !name.is_empty() && !name.iter().any(|word| word.ends_with("..")) {
                 facts.set(id, gpu::MODEL, line.known(name.join(" ").into()));
@@ -144,10 +163,8 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
                 facts.set(id, gpu::POWER, line.known(*now));
                 facts.set(id, gpu::POWER_LIMIT, line.known(*limit));
             }
-            if first.is_empty()
-                && let Some(mode) = mode(third)
-            {
-                facts.set(id, gpu::MIG, line.known(mode));
+            if first.is_empty() {
+                named::state(facts, id, named::GPU, ("current_mig", third), &line);
             }
         }
     }

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use crate::place::{Scratch, doctor};
 use crate::process::{Ended, start};
 
-/// `record` of an empty tree, by a shell that does this before.
+/// `record` of a tree that holds an empty proc, by a shell that does this before.
 fn record(before: &str, words: &str) -> Ended {
     let tree = Scratch::new("outputs-tree");
+    std::fs::create_dir(tree.join("proc")).unwrap();
     let script = format!("{before}; exec \"$0\" record --root \"$1\" {words}");
     let mut command = Command::new("sh");
     command.args(["-c", &script, doctor()]).arg(&*tree);

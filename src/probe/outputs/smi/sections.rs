@@ -147,3 +147,49 @@ pub(super) fn of_xml(output: &Output) -> Vec<Section<'_>> {
     }
     sections
 }
+
+/// The rows of `--query-gpu=… --format=csv`, one a GPU: the names of columns are those of the query, or of the first line.
+pub(super) fn of_csv(output: &Output) -> Vec<Section<'_>> {
+    let asked = output
+        .argv
+        .iter()
+        .find_map(|arg| arg.strip_prefix("--query-gpu="));
+    let names = |line: &str| -> Vec<String> {
+        let each = line
+            .split(',')
+            .map(|name| name.split('[').next().unwrap_or(name));
+        each.map(key).collect()
+    };
+    let mut lines = output.lines().filter(|line| line.text.contains(','));
+    let columns = match asked {
+        Some(asked) => names(asked),
+        None => lines
+            .next()
+            .map(|line| names(line.text))
+            .unwrap_or_default(),
+    };
+    let mut sections = Vec::new();
+    for line in lines {
+        let values: Vec<&str> = line.text.split(',').map(str::trim).collect();
+        let fields = columns.iter().zip(&values).map(|(path, value)| Field {
+            path: path.clone(),
+            value: (*value).to_owned(),
+            line,
+        });
+        let at = columns
+            .iter()
+            .position(|name| name == "pci_bus_id" || name == "gpu_bus_id");
+        let address = at
+            .and_then(|at| values.get(at))
+            .filter(|address| address.contains(':'));
+        if values.len() == columns.len()
+            && let Some(address) = address
+        {
+            sections.push(Section {
+                address: Some((*address).to_owned()),
+                fields: fields.collect(),
+            });
+        }
+    }
+    sections
+}

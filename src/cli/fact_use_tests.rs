@@ -18,7 +18,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 22] = [
+const SHOWN_ONLY: [(&str, &str); 21] = [
     (
         "interface.index",
         "by this netlink names the interface of a discipline or a route",
@@ -41,10 +41,6 @@ const SHOWN_ONLY: [(&str, &str); 22] = [
     (
         "node.cuda_dma_buf",
         "decides node.gpudirect where CUDA was asked and no peer memory module is loaded, as in no fixture",
-    ),
-    (
-        "gpu_pair.level",
-        "what NVML says of a place: the bus itself is judged",
     ),
     (
         "gpu_nic.nic",

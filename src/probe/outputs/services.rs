@@ -1,0 +1,48 @@
+//! Services, as `systemctl status` prints them.
+
+use super::Output;
+use crate::fact::{Facts, Id, Subject, service};
+use crate::probe;
+
+/// `● openibd.service - …`, and below it `Loaded:` and `Active:`. What is not so may be so on the host whose container was asked.
+pub(super) fn systemctl(output: &Output, facts: &mut Facts, node: Id) {
+    let mut at: Option<(Id, &str)> = None;
+    for line in output.lines() {
+        let text = line.text.trim();
+        let unit = text
+            .trim_start_matches(['●', '○', '×', '*', '↻', ' '])
+            .split(' ')
+            .next();
+        if let Some(unit) = unit.filter(|unit| unit.ends_with(".service") && !text.contains(": ")) {
+            let name = probe::service::of_unit(unit);
+            at = name.map(|name| (facts.instance(Subject::Service, node, name), unit));
+            if let Some((id, _)) = at {
+                facts.set(id, service::NAME, line.known(facts.name(id).into()));
+            }
+            continue;
+        }
+        let (Some((id, unit)), Some((key, value))) = (at, text.split_once(": ")) else {
+            continue;
+        };
+        let state = value.split(" since ").next().unwrap_or(value);
+        match key {
+            "Loaded" if value.contains("; enabled") => {
+                facts.set(id, service::ENABLED, line.known(true))
+            }
+            "Active" => {
+                facts.set(
+                    id,
+                    service::STATE,
+                    line.known(format!("{unit}: {state}").into()),
+                );
+                if state.starts_with("failed") {
+                    facts.set(id, service::FAILED, line.known(true));
+                }
+                if state.starts_with("active") {
+                    facts.set(id, service::ACTIVE, line.known(true));
+                }
+            }
+            _ => {}
+        }
+    }
+}
