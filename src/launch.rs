@@ -149,93 +149,31 @@ pub enum LaunchError {
     },
 }
 
-/// The names of an engine's variables.
-struct EngineVariables {
-    engine: Engine,
-    /// The variable that shows that this engine started the process.
-    by: &'static str,
-    rank: &'static str,
-    ranks: &'static str,
-    local_rank: &'static [&'static str],
-    local_ranks: &'static [&'static str],
-    nodes: &'static [&'static str],
-    node: &'static [&'static str],
-    job: &'static [&'static str],
-}
+type Names = &'static [&'static str];
+/// The variable that shows that an engine started the process, those of rank and ranks, and those that may say the local rank, the ranks of the node, the
+/// nodes, the node and the job.
+type EngineVariables = (
+    &'static str,
+    &'static str,
+    &'static str,
+    Names,
+    Names,
+    Names,
+    Names,
+    Names,
+);
 
 /// The engines, the innermost first.
-///
-/// Sources: PyTorch `torch/distributed/run.py`; Open MPI's `mpirun(1)`; MPICH `src/pm/hydra`; Intel MPI's reference; HPE PALS' `mpiexec(1)`; IBM's
-/// `jsrun` reference; Slurm's `srun(1)`, "OUTPUT ENVIRONMENT VARIABLES".
-static ENGINES: [EngineVariables; 6] = [
-    EngineVariables {
-        engine: Engine::Torchrun,
-        by: "RANK",
-        rank: "RANK",
-        ranks: "WORLD_SIZE",
-        local_rank: &["LOCAL_RANK"],
-        local_ranks: &["LOCAL_WORLD_SIZE"],
-        nodes: &["GROUP_WORLD_SIZE"],
-        node: &["GROUP_RANK"],
-        job: &["TORCHELASTIC_RUN_ID"],
-    },
-    EngineVariables {
-        engine: Engine::OpenMpi,
-        by: "OMPI_COMM_WORLD_RANK",
-        rank: "OMPI_COMM_WORLD_RANK",
-        ranks: "OMPI_COMM_WORLD_SIZE",
-        local_rank: &["OMPI_COMM_WORLD_LOCAL_RANK"],
-        local_ranks: &["OMPI_COMM_WORLD_LOCAL_SIZE"],
-        nodes: &["OMPI_MCA_orte_num_nodes"],
-        node: &[],
-        job: &["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"],
-    },
-    EngineVariables {
-        engine: Engine::Jsrun,
-        by: "JSM_NAMESPACE_RANK",
-        rank: "JSM_NAMESPACE_RANK",
-        ranks: "JSM_NAMESPACE_SIZE",
-        local_rank: &["JSM_NAMESPACE_LOCAL_RANK"],
-        local_ranks: &["JSM_NAMESPACE_LOCAL_SIZE"],
-        nodes: &[],
-        node: &[],
-        job: &["LSB_JOBID"],
-    },
-    EngineVariables {
-        engine: Engine::Pals,
-        by: "PALS_RANKID",
-        rank: "PALS_RANKID",
-        ranks: "PMI_SIZE",
-        local_rank: &["PALS_LOCAL_RANKID"],
-        local_ranks: &["PALS_LOCAL_SIZE"],
-        nodes: &[],
-        node: &["PALS_NODEID"],
-        job: &["PALS_APID"],
-    },
-    // Slurm gives PMI_RANK too, with --mpi=pmi2; Hydra alone says the local rank in this way.
-    EngineVariables {
-        engine: Engine::Hydra,
-        by: "MPI_LOCALRANKID",
-        rank: "PMI_RANK",
-        ranks: "PMI_SIZE",
-        local_rank: &["MPI_LOCALRANKID"],
-        local_ranks: &["MPI_LOCALNRANKS"],
-        nodes: &[],
-        node: &[],
-        job: &[],
-    },
-    EngineVariables {
-        engine: Engine::Slurm,
-        by: "SLURM_STEP_NUM_NODES",
-        rank: "SLURM_PROCID",
-        ranks: "SLURM_STEP_NUM_TASKS",
-        local_rank: &["SLURM_LOCALID"],
-        local_ranks: &[],
-        nodes: &["SLURM_STEP_NUM_NODES"],
-        node: &["SLURM_NODEID"],
-        job: &["SLURM_JOB_ID"],
-    },
+const ENGINES: [Engine; 6] = [
+    Engine::Torchrun,
+    Engine::OpenMpi,
+    Engine::Jsrun,
+    Engine::Pals,
+    Engine::Hydra,
+    Engine::Slurm,
 ];
+static VARIABLES: &[EngineVariables] =
+    include!(concat!(env!("OUT_DIR"), "/launch_variables.engines.rs"));
 
 /// Where launchers say how many ranks a job has, the most telling first.
 pub const RANK_COUNTS: [&str; 4] = [
@@ -247,14 +185,14 @@ pub const RANK_COUNTS: [&str; 4] = [
 
 /// The variables that hold numbers: with them alone a launch is understood but for its hosts' names, which are nobody else's affair.
 pub fn numbers() -> impl Iterator<Item = &'static str> {
-    let of_engine = |names: &'static EngineVariables| {
-        let lists = [names.local_rank, names.local_ranks, names.nodes, names.node];
-        [names.by, names.rank, names.ranks]
-            .into_iter()
-            .chain(lists.into_iter().flatten().copied())
-    };
+    let of_engine =
+        |&(by, rank, ranks, local_rank, local_ranks, nodes, node, _): &EngineVariables| {
+            let lists = [local_rank, local_ranks, nodes, node];
+            let said = lists.into_iter().flatten().copied();
+            [by, rank, ranks].into_iter().chain(said)
+        };
     let mut seen = std::collections::BTreeSet::new();
-    ENGINES
+    VARIABLES
         .iter()
         .flat_map(of_engine)
         .chain(["SLURM_STEP_ID", "SLURM_STEPID", INDEX])
@@ -273,15 +211,15 @@ const FIRST_SPECIAL_STEP: u64 = 0xffff_fff0;
 /// The engine says less than it does by its documentation, or what is no number.
 pub fn read(get: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, LaunchError> {
     let mut from: Vec<(&'static str, String)> = Vec::new();
-    for names in &ENGINES {
+    for (engine, names) in ENGINES.into_iter().zip(VARIABLES) {
         // RANK alone is set by many a script; with the number of ranks it is torchrun's way to say it.
-        if get(names.by).is_none()
-            || (names.engine == Engine::Torchrun && get(names.ranks).is_none())
-            || (names.engine == Engine::Slurm && is_special_step(&get))
+        if get(names.0).is_none()
+            || (engine == Engine::Torchrun && get(names.2).is_none())
+            || (engine == Engine::Slurm && is_special_step(&get))
         {
             continue;
         }
-        return one(names, &get, &mut from).map(Some);
+        return one(engine, names, &get, &mut from).map(Some);
     }
     let Some(value) = get(INDEX) else {
         return Ok(None);
@@ -315,7 +253,8 @@ fn number(variable: &'static str, value: String) -> Result<u64, LaunchError> {
 }
 
 fn one(
-    names: &EngineVariables,
+    engine: Engine,
+    &(by, rank, ranks, local_rank, local_ranks, nodes, node, job): &EngineVariables,
     get: &impl Fn(&str) -> Option<String>,
     from: &mut Vec<(&'static str, String)>,
 ) -> Result<Launch, LaunchError> {
@@ -334,14 +273,13 @@ fn one(
         }
         Ok(None)
     };
-    let (engine, by) = (names.engine, names.by);
     let missing = |missing| LaunchError::Missing {
         engine,
         by,
         missing,
     };
-    let rank = first(&[names.rank])?.ok_or_else(|| missing(names.rank))?;
-    let ranks = first(&[names.ranks])?.ok_or_else(|| missing(names.ranks))?;
+    let rank = first(&[rank])?.ok_or_else(|| missing(rank))?;
+    let ranks = first(&[ranks])?.ok_or_else(|| missing(ranks))?;
     if rank >= ranks {
         return Err(LaunchError::Rank {
             engine,
@@ -349,10 +287,10 @@ fn one(
             ranks,
         });
     }
-    let local_rank = first(names.local_rank)?;
-    let local_ranks = first(names.local_ranks)?;
-    let mut nodes = first(names.nodes)?;
-    let mut node = first(names.node)?;
+    let local_rank = first(local_rank)?;
+    let local_ranks = first(local_ranks)?;
+    let mut nodes = first(nodes)?;
+    let mut node = first(node)?;
     // As many on each node, which is how these launchers place them.
     if let Some(local) = local_ranks.filter(|local| *local > 0 && ranks % local == 0) {
         nodes = nodes.or(Some(ranks / local));
@@ -376,7 +314,7 @@ fn one(
         from.push((variable, value.clone()));
         Some(value)
     };
-    let job = names.job.iter().find_map(|variable| text(variable));
+    let job = job.iter().find_map(|variable| text(variable));
     let master = text("MASTER_ADDR").or_else(|| listed.first().cloned());
     let master_port = text("MASTER_PORT").and_then(|port| port.parse().ok());
     Ok(Launch {

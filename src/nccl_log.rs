@@ -4,10 +4,12 @@
 //! window   bytes in any pieces become whole lines, in bounded memory
 //! anchor   which lines can matter at all: a few needles, searched in the whole window
 //! grams    many needles in one pass
+//! line_template  lines that differ from an earlier one in digits alone have the same needles
 //! pairs    rules out needles of a message by its pairs of bytes
 //! prefix   what is before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
+//! mtu_mismatch  words for two ends with different RDMA MTUs
 //! launch   what launchers say of the number of nodes
 //! event    messages that say that something failed, or may explain why: tables
 //! rare_grams  what few lines hold that are not of NCCL
@@ -31,7 +33,9 @@ mod excerpt;
 pub mod gather;
 pub mod grams;
 pub mod launch;
+mod line_template;
 pub mod message;
+mod mtu_mismatch;
 mod pairs;
 pub mod prefix;
 mod rare_grams;

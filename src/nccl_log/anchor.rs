@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::grams::{Grams, Hit, Needles};
+use super::line_template::{LineTemplates, VaryingNeedles};
 use super::{excerpt, launch, prefix, shape_table, sign};
 
 /// Text that is in every line of NCCL and RCCL, and in PyTorch's reports of their errors.
@@ -24,6 +25,7 @@ pub struct Anchors {
     needles: Grams,
     /// How many there are of the first.
     own: usize,
+    varying: VaryingNeedles,
 }
 
 /// Made once: its tables take as long as a block of lines.
@@ -38,10 +40,13 @@ impl Anchors {
             .chain(prefix::beginnings())
             .chain(shape_table::needles())
             .collect();
+        let count = own.len();
+        let all: Vec<&str> = own.into_iter().chain(excerpt::needles()).collect();
         Anchors {
             mark: Finder::new(MARK),
-            own: own.len(),
-            needles: Grams::new(own.into_iter().chain(excerpt::needles())),
+            own: count,
+            varying: VaryingNeedles::of(&all),
+            needles: Grams::new(all),
         }
     }
 }
@@ -102,7 +107,12 @@ impl Anchors {
 
     /// Calls `tell` with each line that has a needle, and with what is between them: the number of the first line, counted from 0
     /// within `lines`, and the part. Gives the number of lines.
-    pub fn lines(&self, lines: &[u8], mut tell: impl FnMut(u64, ScannedPart<'_>)) -> u64 {
+    pub(super) fn lines(
+        &self,
+        lines: &[u8],
+        templates: &mut LineTemplates,
+        mut tell: impl FnMut(u64, ScannedPart<'_>),
+    ) -> u64 {
         let find = |from: usize| {
             let rest = lines.get(from..).unwrap_or(&[]);
             self.mark.find(rest).map(|found| from + found)
@@ -114,7 +124,8 @@ impl Anchors {
             let begin = match memchr::memrchr(b'\n', passed) {
                 Some(at) => {
                     let begin = from + at + 1;
-                    number = self.between(lines, from, begin, number, &mut tell);
+                    let passed = lines.get(..begin).unwrap_or(lines);
+                    number = self.between(passed, from, number, templates, &mut tell);
                     begin
                 }
                 None => from,
@@ -136,7 +147,7 @@ impl Anchors {
             number += 1;
             from = end + 1;
         }
-        self.between(lines, from, lines.len(), number, &mut tell)
+        self.between(lines, from, number, templates, &mut tell)
     }
 
     /// The next needle from `from` to `to`, and whether one of another tool's output is before it.
@@ -152,56 +163,106 @@ impl Anchors {
         (None, other)
     }
 
-    /// Lines without `CCL`, from `from` to `to`, of which the first is `number`. Gives the number of the line behind them.
+    /// The lines from `from` to the end of `lines`, which have no `CCL`; the first is `number`. Gives the number of the line behind them.
     fn between(
         &self,
         lines: &[u8],
         mut from: usize,
-        to: usize,
         mut number: u64,
+        templates: &mut LineTemplates,
         tell: &mut impl FnMut(u64, ScannedPart<'_>),
     ) -> u64 {
-        let pass = |number: u64,
-                    from: usize,
-                    to: usize,
-                    other: bool,
-                    tell: &mut dyn FnMut(u64, ScannedPart<'_>)| {
-            tell(number, ScannedPart::Between(from, to, other));
-            number + count(lines.get(from..to).unwrap_or(&[]))
-        };
-        while from < to {
-            let (hit, other) = self.needle(lines, from, to);
-            let Some(hit) = hit else {
-                return pass(number, from, to, other, tell);
-            };
-            let passed = lines.get(from..hit.at).unwrap_or(&[]);
-            let begin = match memchr::memrchr(b'\n', passed) {
-                Some(at) => {
-                    let begin = from + at + 1;
-                    number = pass(number, from, begin, other, tell);
-                    begin
+        // What was passed and not told yet: where it begins, its first line, and whether it may have another tool's output.
+        let mut passed = (from, number, false);
+        while let Some(rest) = lines.get(from..).filter(|rest| !rest.is_empty()) {
+            let line = memchr::memchr(b'\n', rest).map_or(rest, |end| rest.split_at(end).0);
+            let end = from + line.len();
+            let found = match templates.needles(line) {
+                Some(needles) => needles,
+                None => {
+                    let (hit, other) = self.needle(lines, from, end);
+                    passed.2 |= other && hit.is_none();
+                    // There is none before the first one, but perhaps some of other tools.
+                    let needles = hit.map_or(0, |hit| {
+                        let at = if other { from } else { hit.pair };
+                        self.needles.all(lines, from, at, end)
+                    });
+                    if hit.is_some() || !other {
+                        templates.learn(line, needles, &self.varying);
+                    }
+                    needles
                 }
-                None => from,
             };
-            let rest = lines.get(hit.at..).unwrap_or(&[]);
-            let end = hit.at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            // There is none before the first one, but perhaps some of other tools.
-            let at = if other { begin } else { hit.pair };
-            let found = FoundNeedles(self.needles.all(lines, begin, at, end));
-            tell(
-                number,
-                ScannedPart::Line(
-                    lines.get(begin..end).unwrap_or(&[]),
-                    AnchorPosition::None(found),
-                ),
-            );
+            if found != 0 {
+                if passed.0 < from {
+                    tell(passed.1, ScannedPart::Between(passed.0, from, passed.2));
+                }
+                let mark = AnchorPosition::None(FoundNeedles(found));
+                tell(number, ScannedPart::Line(line, mark));
+                passed = (end + 1, number + 1, false);
+            }
             number += 1;
             from = end + 1;
+        }
+        if passed.0 < lines.len() {
+            tell(
+                passed.1,
+                ScannedPart::Between(passed.0, lines.len(), passed.2),
+            );
         }
         number
     }
 }
 
-fn count(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
+#[cfg(test)]
+mod tests {
+    use super::{ANCHORS, AnchorPosition, LineTemplates, ScannedPart};
+
+    /// The marks of the lines that are told, each with its number, and the numbers of those that another tool may have written.
+    fn told(text: &str, templates: &mut LineTemplates) -> Vec<(u64, Option<AnchorPosition>)> {
+        let mut all = Vec::new();
+        let count = ANCHORS.lines(text.as_bytes(), templates, |number, part| match part {
+            ScannedPart::Line(_, mark) => all.push((number, Some(mark))),
+            ScannedPart::Between(_, _, true) => all.push((number, None)),
+            ScannedPart::Between(..) => {}
+        });
+        assert_eq!(count, text.lines().count() as u64);
+        all
+    }
+
+    #[test]
+    fn a_line_with_a_template_has_the_needles_that_a_search_finds() {
+        let mut templates = LineTemplates::default();
+        let mut marks = 0;
+        for number in 0..200u64 {
+            for line in [
+                format!(
+                    "iteration {number:8} of 500000 | elapsed 12.{number:04} | loss 2.{number:04}"
+                ),
+                format!("loaded shard {number:8} of the data set in 0.{number:04} s"),
+                format!(
+                    "worker-{number:04} of the job exited with code {}",
+                    number % 10
+                ),
+                format!(
+                    "GPU{} of the host is at {:02} degrees",
+                    number % 8,
+                    number % 90
+                ),
+                format!(
+                    "in module c{}d at line {number:04} of the file",
+                    10 + number % 3
+                ),
+                format!("job {number:04}: NCCL is not in use in this process"),
+            ] {
+                let line = line + "\n";
+                let fresh = told(&line, &mut LineTemplates::default());
+                assert_eq!(told(&line, &mut templates), fresh, "{line}");
+                marks += fresh.len();
+            }
+        }
+        assert!(templates.hits > 300, "{}", templates.hits);
+        // Each loss and each line of NCCL; of the others those with `code 0`, `GPU0` and `c10d`.
+        assert_eq!(marks, 200 + 200 + 20 + 25 + 67);
+    }
 }

@@ -18,9 +18,10 @@ use super::event::{self, ClassCache, MessageClass, MessageKind};
 use super::event_table;
 use super::excerpt::Excerpt;
 use super::launch::Launches;
+use super::line_template::LineTemplates;
 use super::message::{self, DedupScope, MessageAction, MessageGroup};
 use super::prefix::{self, LogLevel, LogWriter};
-use super::rare_grams::{self, RareGrams};
+use super::rare_grams;
 use super::sign::Signs;
 use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
@@ -72,7 +73,7 @@ impl Reader {
 
 /// What a line says, and who wrote it.
 #[derive(Clone, Copy)]
-struct Said<'l> {
+struct LogMessage<'l> {
     /// The line's number.
     number: u64,
     writer: Option<LogWriter<'l>>,
@@ -82,10 +83,10 @@ struct Said<'l> {
     text: &'l [u8],
 }
 
-impl<'l> Said<'l> {
+impl<'l> LogMessage<'l> {
     /// Of a line that names no process, and is its own message.
     fn by_nobody(number: u64, line: &'l [u8]) -> Self {
-        Said {
+        LogMessage {
             number,
             writer: None,
             process: None,
@@ -122,14 +123,15 @@ struct Gather {
     announced: Vec<u8>,
     /// The number of the line that such a one announced.
     repeated: u64,
-    seldom: RareGrams,
+    templates: LineTemplates,
 }
 
 impl Lines for Gather {
     fn whole(&mut self, lines: &[u8]) {
         let before = self.lines;
         let plain = memchr::memchr2(0x1b, b'\r', lines).is_none();
-        let number = ANCHORS.lines(lines, |number, part| {
+        let mut templates = std::mem::take(&mut self.templates);
+        let number = ANCHORS.lines(lines, &mut templates, |number, part| {
             let number = before + number + 1;
             if !self.announced.is_empty() {
                 let next = match part {
@@ -167,6 +169,7 @@ impl Lines for Gather {
                 }
             }
         });
+        self.templates = templates;
         self.lines = before + number;
     }
 
@@ -255,7 +258,7 @@ impl Gather {
             AnchorPosition::None(found) => found.others(),
             _ => true,
         };
-        let seldom = !any && others && self.seldom.has(line);
+        let seldom = !any && others && prefix::has_beginning(line);
         if seldom
             && self.repeated != number
             && let Some((level, message)) = prefix::bare(line)
@@ -279,10 +282,10 @@ impl Gather {
         {
             self.event(
                 event_table::class(usize::from(row)),
-                Said::by_nobody(number, line),
+                LogMessage::by_nobody(number, line),
             );
         } else if seldom && rare_grams::sets(line) {
-            let said = Said::by_nobody(number, line);
+            let said = LogMessage::by_nobody(number, line);
             self.keep(MessageGroup::Other, DedupScope::Host, said.text, said);
         }
     }
@@ -310,7 +313,7 @@ impl Gather {
         if vague.contains(&class) || prefix::messages(message).next().is_some() {
             // The sentence that ends so may tell what failed.
             if let MessageClass::Event(row) = self.classes.classify(MessageKind::Framework, &line) {
-                let said = Said::by_nobody(number.saturating_sub(1), &line);
+                let said = LogMessage::by_nobody(number.saturating_sub(1), &line);
                 self.event(event_table::class(usize::from(row)), said);
             }
             return;
@@ -318,10 +321,10 @@ impl Gather {
         let message = message.get(..message.len().min(TEXT)).unwrap_or(message);
         line.push(b' ');
         line.extend_from_slice(message);
-        let said = Said {
+        let said = LogMessage {
             message,
             text: &line,
-            ..Said::by_nobody(number, &line)
+            ..LogMessage::by_nobody(number, &line)
         };
         self.event(class, said);
     }
@@ -341,7 +344,7 @@ impl Gather {
             }
             Some(process)
         });
-        let said = Said {
+        let said = LogMessage {
             number,
             writer,
             process,
@@ -361,7 +364,7 @@ impl Gather {
         }
     }
 
-    fn perhaps_event(&mut self, kind: MessageKind, said: Said<'_>) {
+    fn perhaps_event(&mut self, kind: MessageKind, said: LogMessage<'_>) {
         match self.classes.classify(kind, said.message) {
             MessageClass::Event(row) => self.event(event_table::class(usize::from(row)), said),
             MessageClass::Unwinding => self.event("unwinding", said),
@@ -375,13 +378,13 @@ impl Gather {
     }
 
     /// Keeps a line of this sort, of which those that say `same` are the same.
-    fn keep(&mut self, sort: MessageGroup, of: DedupScope, same: &[u8], said: Said<'_>) {
+    fn keep(&mut self, sort: MessageGroup, of: DedupScope, same: &[u8], said: LogMessage<'_>) {
         self.count(sort);
         let identity = match of {
             DedupScope::Host => hash(&(sort as u8, said.host(), same)),
             DedupScope::Process => hash(&(sort as u8, said.host(), said.process, same)),
         };
-        let Said {
+        let LogMessage {
             number,
             process,
             text,
@@ -392,10 +395,10 @@ impl Gather {
         }
     }
 
-    fn event(&mut self, class: &'static str, said: Said<'_>) {
+    fn event(&mut self, class: &'static str, said: LogMessage<'_>) {
         self.count(MessageGroup::Event);
         self.signs.cut();
-        let Said {
+        let LogMessage {
             number,
             process,
             message,
@@ -420,7 +423,7 @@ impl Gather {
         }
     }
 
-    fn perhaps_channel(&mut self, said: Said<'_>) {
+    fn perhaps_channel(&mut self, said: LogMessage<'_>) {
         let words = channel::besides_number(said.message).map_or(0, |words| hash(&words));
         if self.channels.is_recent(said.process, words, said.number) {
             return;
@@ -432,7 +435,7 @@ impl Gather {
         };
         self.count(MessageGroup::Channel);
         let identity = channel_counts::identity(said.process, &channel);
-        let Said {
+        let LogMessage {
             number,
             process,
             text,

@@ -41,6 +41,7 @@ impl Grams {
     /// Of these words, each of at least four bytes and without a line's end; a shorter one would not be found.
     pub fn new(words: impl IntoIterator<Item = &'static str>) -> Self {
         let needles: Vec<&'static [u8]> = words.into_iter().map(str::as_bytes).collect();
+        debug_assert!(needles.iter().all(|needle| needle.len() > STRIDE));
         let mut triples = Box::new([0u64; 1 << (BITS - 6)]);
         let mut set = |triple: [u8; STRIDE]| {
             let (word, bit) = place(triple);

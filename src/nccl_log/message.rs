@@ -112,7 +112,7 @@ pub fn action_for_info(message: &[u8]) -> MessageAction<'_> {
         Some(b'C') if starts("Connected all rings, use") => own,
         Some(b'C') if starts("Connected ") => keep(MessageGroup::Init),
         Some(b'R') if starts("Ring ") => MessageAction::Channel,
-        Some(b'0'..=b'9') if contains(message, "] via NET/") => MessageAction::Channel,
+        Some(b'0'..=b'9') if contains(message, "] via ") => MessageAction::Channel,
         Some(b'R') if starts("RCCL version") => keep(MessageGroup::Init),
         Some(b'c') if starts("comm 0x") => own,
         Some(b'c') if starts("cudaDriverVersion") => keep(MessageGroup::Init),

@@ -80,7 +80,7 @@ pub const LAST_ERROR: &[u8] = b"Last error:";
 /// How messages begin that only NCCL writes, with their level, and what else each holds: somebody copied them without what is before them.
 const BARE: &[Row] = include!(concat!(env!("OUT_DIR"), "/messages.bare.rs"));
 
-/// Of [`BARE`], how a message can begin.
+/// Of [`BARE`], how a message can begin; variables of NCCL are among them.
 static BEGINNINGS: LazyLock<Grams> = LazyLock::new(|| Grams::new(beginnings()));
 
 /// How messages can begin that only NCCL writes.
@@ -88,14 +88,19 @@ pub(super) fn beginnings() -> impl Iterator<Item = &'static str> {
     BARE.iter().filter_map(|(_, parts)| parts.first().copied())
 }
 
+/// Whether the line holds the beginning of a message of NCCL, or a variable of NCCL: one look decides whether others are needed.
+pub(super) fn has_beginning(line: &[u8]) -> bool {
+    BEGINNINGS.find(line, 0, line.len()).is_some()
+}
+
 /// A message that somebody copied without what NCCL writes before it: its level, and the message.
 pub fn bare(line: &[u8]) -> Option<(LogLevel, &[u8])> {
-    BEGINNINGS.find(line, 0, line.len())?;
+    has_beginning(line).then_some(())?;
     BARE.iter().find_map(|(level, parts)| {
         let (begin, more) = parts.split_first()?;
         let at = memchr::memmem::find(line, begin.as_bytes())?;
         let message = match begin.starts_with(']') {
-            true => line,
+            true => from_ranks(line, at).unwrap_or(line),
             false => line.get(at..)?,
         };
         let level = match *level {
@@ -104,6 +109,15 @@ pub fn bare(line: &[u8]) -> Option<(LogLevel, &[u8])> {
         };
         fits(more, message).then_some((level, message.trim_ascii()))
     })
+}
+
+/// What stands from a channel's ranks on, the second of which ends at `at`: `0[0] -> 8[0`.
+fn from_ranks(line: &[u8], at: usize) -> Option<&[u8]> {
+    let arrow = memchr::memmem::rfind(line.get(..at)?, b" -> ")?;
+    let before = line.get(..arrow)?;
+    let sender = memchr::memrchr2(b' ', b'\t', before).map_or(0, |space| space + 1);
+    let message = line.get(sender..)?;
+    message.first()?.is_ascii_digit().then_some(message)
 }
 
 /// The message of a line of NCCL before 2.3, which puts no name before the level: `host:pid:tid [device] INFO …`.

@@ -1,25 +1,7 @@
 //! What few lines hold that are not of NCCL: parts of its messages, settings; and lines that go on in the next ones.
 
-use super::grams::Grams;
+use super::setting;
 use super::text::contains;
-use super::{prefix, setting};
-
-/// One look decides whether the others are needed.
-pub(super) struct RareGrams(Grams);
-
-impl Default for RareGrams {
-    fn default() -> Self {
-        // Variables of NCCL are among the beginnings.
-        RareGrams(Grams::new(prefix::beginnings()))
-    }
-}
-
-impl RareGrams {
-    /// Whether the line holds the beginning of a message of NCCL, or a variable of NCCL.
-    pub(super) fn has(&self, line: &[u8]) -> bool {
-        self.0.find(line, 0, line.len()).is_some()
-    }
-}
 
 /// Whether a line of a command or a file sets variables of NCCL.
 pub(super) fn sets(line: &[u8]) -> bool {

@@ -4,15 +4,28 @@ use std::sync::LazyLock;
 
 use super::event_table::{Row, fits};
 use super::grams::Grams;
+use super::mtu_mismatch;
+use super::text::contains;
 
 /// The rows: the class, or the call of libibverbs whose failure the words stand for, and what a line of it holds.
 pub(super) const SHAPES: &[Row] = include!(concat!(env!("OUT_DIR"), "/shapes.shapes.rs"));
 
-/// What a line must hold to be of a shape: of each row the longest needle.
+/// Rows whose lines name two RDMA MTUs, too.
+const MTU_MISMATCH: &str = "mtu-mismatch";
+
+/// Needles of so many bytes are not searched for.
+const SHORT: usize = 3;
+
+/// What a line must hold to be of a shape: of each row the longest needle, of those with capitals or `_` if there is one, which prose has rarely.
 pub(super) fn needles() -> impl Iterator<Item = &'static str> {
-    SHAPES.iter().filter_map(|(_, needles)| {
-        let longest = needles.iter().max_by_key(|needle| needle.len());
-        longest.copied()
+    let is_name = |needle: &str| {
+        needle.len() > SHORT && needle.bytes().any(|b| b.is_ascii_uppercase() || b == b'_')
+    };
+    SHAPES.iter().filter_map(move |(_, needles)| {
+        let rarest = needles
+            .iter()
+            .max_by_key(|needle| (is_name(needle), needle.len()));
+        rarest.copied()
     })
 }
 
@@ -22,10 +35,27 @@ static ANY: LazyLock<Grams> = LazyLock::new(|| Grams::new(needles()));
 /// The first shape of a line.
 pub(super) fn position(line: &[u8]) -> Option<usize> {
     let hit = ANY.find(line, 0, line.len())?;
-    if is_quoted(line.get(..hit.at)?) {
+    let before = line.get(..hit.at)?;
+    if is_quoted(before) || is_advice(before) || is_passed_over(line) {
         return None;
     }
-    SHAPES.iter().position(|(_, needles)| fits(needles, line))
+    SHAPES.iter().position(|(word, needles)| {
+        fits(needles, line) && (*word != MTU_MISMATCH || mtu_mismatch::names_both(line))
+    })
+}
+
+/// Whether a sentence speaks of a failure that may be: a guide's, or a program's that helps.
+fn is_advice(before: &[u8]) -> bool {
+    let text = before.trim_ascii_start();
+    let text = text.strip_prefix(b"-").unwrap_or(text).trim_ascii_start();
+    text.starts_with(b"If ") || contains(before, ". If ") || contains(before, "e.g.")
+}
+
+/// Whether a program says that it goes on without what it speaks of, or with another of its kind; TCP in the place of RDMA is none.
+fn is_passed_over(line: &[u8]) -> bool {
+    let has = |words: &[&str]| words.iter().any(|words| contains(line, words));
+    has(&[", skipping", ", ignoring"])
+        || has(&[", using ", ", falling back to "]) && !has(&["TCP", "tcp", "ocket"])
 }
 
 /// Whether what follows is in quotation marks, as source code and manuals have messages; the value of a field does too, and is none.

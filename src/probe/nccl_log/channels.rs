@@ -364,6 +364,9 @@ fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, 
     }
     let collnet = collnet.and_then(|told| Some((told.carrier?, told.line.origin().clone())));
     super::carrier::state(view, facts, &sums, collnet);
+    let carrier = facts.known(view.id, run::CARRIER);
+    let is_shown = matches!(carrier, Some(Carrier::Rdma | Carrier::Nvlink));
+    facts.derive(view.id, run::RDMA_SHOWN, is_shown, "what the lines show");
 }
 
 fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedChannel<'_, '_>>) {

@@ -96,10 +96,8 @@ impl<'d> Fields<'d> {
                     .find(|word| word.starts_with("NCCL_")));
             }
             C::MtuMismatch => {
-                let told = message
-                    .find("MTU mismatch")
-                    .and_then(|at| message.get(at..));
-                fields.detail = told.map(str::trim_end);
+                let at = message.find("MTU mismatch").unwrap_or(0);
+                fields.detail = message.get(at..).map(str::trim);
             }
             C::DuplicateGpu => fields.detail = word(message, "CUDA device ", &[' ']),
             C::P2pDisabled | C::P2pNvlinkDisabled => {

@@ -515,7 +515,7 @@ fn lines_of_the_kernel() {
         ),
         (
             "[  812.100000] nvidia-nvswitch3: SXid (PCI:0000:c4:00.0): 11012, Non-fatal, Link 46 egress crumbstore overflow",
-            false,
+            true,
         ),
         (
             "[ 9811.123456] amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!",
