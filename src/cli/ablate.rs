@@ -48,7 +48,8 @@ const BUDGET: Duration = Duration::from_secs(300);
 
 /// Take one path after the other away, and say from the figures which one the job waits for.
 ///
-/// An arm is a run with some of NCCL's variables set; the baseline sets none. Arms are measured in rounds, each in another order, and each run in fresh
+/// An arm is a run with some of NCCL's variables set; the baseline sets none. Without NCCL (--backend verbs, tcp) arms change the connections, the rail,
+/// the size of writes and packets, and between nodes take RDMA away. Arms are measured in rounds, each in another order, and each run in fresh
 /// processes, since NCCL reads its environment once. A table of what somebody measured already is judged the same way, by its figures alone.
 #[derive(Debug, Args)]
 pub struct AblateArgs {
@@ -97,7 +98,7 @@ pub struct AblateArgs {
     /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank", "hosts", "hostfile"])]
     pub job: Vec<String>,
-    /// Who takes part.
+    /// The nodes that take part.
     #[command(flatten)]
     pub who: MeasureArgs,
     /// How nodes come together; --nodes is also how many took part in the runs of a table.
@@ -181,6 +182,7 @@ fn request(args: &AblateArgs) -> AblationRequest {
         rounds: args.rounds,
         budget: args.time_budget.unwrap_or(BUDGET),
         deadline: args.deadline.unwrap_or(DEADLINE),
+        begun: None,
         uses_gdr: None,
     }
 }

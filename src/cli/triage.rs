@@ -29,7 +29,6 @@ use crate::measure::plan::run::{Backend, NAME, Point};
 use crate::measure::plan::scope::Scopes;
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::measure::run::copies::measure_copies;
-use crate::measure::run::plan_runs::measure_points;
 use crate::measure::run::ranks::RankProcess;
 use crate::measure::run::team::{PartRequest, Team};
 use crate::nccl_log::Digest;
@@ -42,6 +41,8 @@ use crate::source::recording::Recording;
 
 /// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
 ///
+/// Several nodes are compared with one node, with pairs of them and with what their links can carry. Where nothing tells why they are slow, triage goes on
+/// by itself: parts of the nodes, latency, other connections, sizes and rails, TCP in place of RDMA. --dry-run shows the steps with their times.
 /// It uses the GPUs and the network: do not run it while a job runs. With --record all of it replays anywhere to the same verdict.
 #[derive(Debug, Args)]
 pub struct TriageArgs {
@@ -66,7 +67,7 @@ pub struct TriageArgs {
     /// Give up a run after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub deadline: Duration,
-    /// Who takes part.
+    /// The nodes that take part.
     #[command(flatten)]
     pub who: MeasureArgs,
     /// How nodes come together.
@@ -147,15 +148,29 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     };
     let ablation = nodes.first().map(|node| Ablation::of(&facts, node.id));
     let ablation = ablation.filter(Ablation::is_measured);
+    // What a bisection alone measured was compared with no pairs and no node.
+    let is_compared = |node: Id| facts.known(node, fact::node::COMPARED) == Some(true);
     let scopes = Scopes::read(&recording.of(NAME)).unwrap_or_default();
+    let scopes = match nodes.first().is_some_and(|node| is_compared(node.id)) {
+        true => scopes,
+        false => Scopes::default(),
+    };
     let answer = Answer::of(&report, &scopes, facts.limit(limit::SLOW_NODES));
     if let Some(answer) = &answer
         && (answer.has_finding() || report.causes.is_empty())
     {
         report.headline.clone_from(&answer.sentence);
     }
-    if answer.as_ref().is_some_and(|answer| answer.is_open) {
+    let nothing = match (&ablation, &why) {
+        (Some(_), _) => None,
+        (None, Some(why)) => Some(format!("not measured: {why}")),
+        (None, None) => Some("not measured: this recording holds no measurement".into()),
+    };
+    if nothing.is_some() || answer.as_ref().is_some_and(|answer| answer.is_open) {
         report.leave_open();
+    }
+    if let (Some(nothing), true) = (&nothing, report.causes.is_empty()) {
+        report.headline.clone_from(nothing);
     }
     // A triage's answer may take a second line.
     let measured = |first: &&report::Finding| {
@@ -169,14 +184,13 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         let others = report::other_causes(report.causes.len(), "");
         report.headline = format!("{}{others}", first.sentence);
     }
-    let said = match (&ablation, &why) {
+    let said = match &ablation {
         _ if answer.is_some() => answer
             .as_ref()
             .filter(|answer| answer.sentence != report.headline)
             .map(|answer| answer.sentence.clone()),
-        (Some(ablation), _) => ablation.sentence().map(|said| format!("measured: {said}")),
-        (None, Some(why)) => Some(format!("not measured: {why}")),
-        (None, None) => Some("not measured: this recording holds no measurement".into()),
+        Some(ablation) => ablation.sentence().map(|said| format!("measured: {said}")),
+        None => nothing.filter(|nothing| *nothing != report.headline),
     };
     if args.judge.draws() {
         let mut page = Markup::default();
@@ -234,18 +248,12 @@ type Measured = (Recording, Option<String>, Option<Others>, SharedVerdict);
 /// has it, how this process ends.
 fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
     let request = |facts: &Facts, node: Id| {
-        Ok(match without_gpus(facts, node, args) {
-            // Between nodes sockets tell of the network too.
-            Some(Err(_)) => MeasureArgs {
-                backend: Some(Backend::Tcp),
-                ..args.who.clone()
-            },
-            Some(Ok(backend)) => MeasureArgs {
-                backend: Some(backend),
-                ..args.who.clone()
-            },
-            None => args.who.clone(),
-        })
+        // Between nodes sockets tell of the network too.
+        let chosen = without_gpus(facts, node, args);
+        Ok(with_backend(
+            args,
+            chosen.map(|found| found.unwrap_or(Backend::Tcp)),
+        ))
     };
     let ready = match assembly::start(&args.who, &args.together, request)? {
         Start::Alone => {
@@ -311,21 +319,24 @@ fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok((recording, Some("the node sent no facts".into())));
     };
-    let who = match without_gpus(&facts, node, args) {
-        Some(Err(why)) => return Ok((recording, Some(why))),
-        Some(Ok(backend)) => MeasureArgs {
-            backend: Some(backend),
-            ..args.who.clone()
-        },
-        None => args.who.clone(),
+    let chosen = match without_gpus(&facts, node, args).transpose() {
+        Ok(backend) => measuring::choose(&facts, node, &with_backend(args, backend))?,
+        Err(why) => Err(why),
     };
-    let chosen = match measuring::choose(&facts, node, &who)? {
+    let chosen = match chosen {
         Ok(chosen) => chosen,
         Err(why) => return Ok((recording, Some(why))),
     };
     drop(facts);
     let why = measure(&mut recording, chosen, args, None)?;
     Ok((recording, why))
+}
+
+fn with_backend(args: &TriageArgs, backend: Option<Backend>) -> MeasureArgs {
+    MeasureArgs {
+        backend: backend.or(args.who.backend),
+        ..args.who.clone()
+    }
 }
 
 /// What moves the data where CUDA shows no GPU and nobody named a backend: RDMA, where a port is active; sockets between processes of one node would
@@ -355,12 +366,12 @@ fn measure(
     team: Option<&Team>,
 ) -> anyhow::Result<Option<String>> {
     let show = output::progress;
+    let mut request = ablation(args)?;
     if ranks.backend != Backend::Nccl {
         let points = in_host_memory(args, &ranks);
-        let rounds = if args.quick { 1 } else { 3 };
-        return measure_points(recording, ranks, points, rounds, args.deadline, team, show);
-    }
-    if args.full {
+        request.begun = Some(ranks.clone().plan(points, 0, clock::boottime_ns()));
+        request.arms = ArmRequest::of_switches();
+    } else if args.full {
         let own = team.map(|team| team.own_of(&ranks));
         let own = own.as_ref().unwrap_or(&ranks);
         let gpus = own.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
@@ -371,10 +382,10 @@ fn measure(
         };
         measure_copies(recording, &plan, args.deadline, show);
     }
-    measure_arms(recording, ranks, &ablation(args)?, team, show)
+    measure_arms(recording, ranks, &request, team, show)
 }
 
-/// One all-reduce in the host's memory: there is one path, and nothing to disable.
+/// One all-reduce in the host's memory.
 fn in_host_memory(args: &TriageArgs, ranks: &ChosenRanks) -> Vec<Point> {
     let bytes = args.size.unwrap_or(match args.quick {
         true => collective_bench::IN_HOST_MEMORY / 4,
@@ -419,6 +430,7 @@ fn ablation(args: &TriageArgs) -> anyhow::Result<AblationRequest> {
         rounds: if args.quick { 2 } else { 3 },
         budget: budget(args),
         deadline: args.deadline,
+        begun: None,
         uses_gdr: Some(gdr_between_nodes),
     })
 }

@@ -35,6 +35,8 @@ pub struct TransportProof {
     pub between: Option<InterNodeTransport>,
     /// What each pair of ranks used, in NCCL's words: `P2P/CUMEM`, `SHM`, `NET/IB/GDRDMA`; and whether both are on one node.
     pub pairs: BTreeMap<(u64, u64), BTreeSet<PairPath>>,
+    /// Where there is no NCCL: how ranks were connected, and by which devices, as they say it.
+    pub devices: BTreeMap<String, BTreeSet<String>>,
     /// Whether channels over NVLink SHARP were set up.
     pub nvls: Option<bool>,
     /// Whether NCCL says which variables it read.

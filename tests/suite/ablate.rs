@@ -184,3 +184,126 @@ fn nothing_is_left_of_a_run_that_hangs_or_ends() {
         assert!(said.contains(word), "{said}");
     }
 }
+
+#[test]
+fn without_nccl_arms_change_the_connections() {
+    let dir = Scratch::new("arms");
+    let recording = dir.join("arms.jsonl");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
+    command.args([
+        "ablate",
+        "--backend",
+        "tcp",
+        "--size",
+        "4M",
+        "--rounds",
+        "1",
+    ]);
+    command.args(["--format", "json", "--no-redact", "--record"]);
+    let output = command.arg(&recording).output().unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let arms = value["measurements"][0]["arms"].as_array().unwrap();
+    let names: Vec<&str> = arms
+        .iter()
+        .map(|arm| arm["name"].as_str().unwrap())
+        .collect();
+    let changes = ["streams=1", "streams=4", "message=16384", "mtu=1280"];
+    assert_eq!(names[0], "baseline", "{value:#}");
+    assert_eq!(names[1..], changes, "{value:#}");
+    for (arm, used) in arms[1..].iter().zip([
+        "1 connection, ",
+        "4 connections",
+        "16 KiB a write",
+        "1228 B a segment",
+    ]) {
+        assert!(arm["paths"].as_str().unwrap().contains(used), "{arm:#}");
+        assert_ne!(arm["honoured"], "not-logged", "{arm:#}");
+    }
+    // What each rank says that it used.
+    let text = std::fs::read_to_string(&recording).unwrap();
+    for (arm, said) in [
+        ("streams=1", "1 connection, "),
+        ("streams=4", "4 connections"),
+    ] {
+        let question = format!("\"arm\":\"{arm}\"");
+        let ranks = text
+            .lines()
+            .filter(|line| line.contains(&question) && line.contains(said));
+        assert_eq!(ranks.count(), 2, "{arm}");
+    }
+}
+
+/// A worker of torchrun: it sums over gloo, leaves a process in a session of its own, and writes down who they are.
+const WORKER: &str = "
+import os, subprocess, sys, time
+import torch, torch.distributed as dist
+dist.init_process_group('gloo')
+sum = torch.ones(4)
+dist.all_reduce(sum)
+assert sum[0].item() == 2
+left = subprocess.Popen(['sleep', '304'], start_new_session=True)
+rank = dist.get_rank()
+with open(f'new.{rank}', 'w') as file:
+    file.write(f'{os.getppid()} {os.getpid()} {left.pid}')
+dist.barrier()
+if rank == 0:
+    both = open('new.0').read() + ' ' + open('new.1').read()
+    with open('new', 'w') as file:
+        file.write(both)
+    os.rename('new', 'pids')
+if sys.argv[1] == 'hang':
+    time.sleep(300)
+print('x=7')
+";
+
+#[test]
+fn nothing_is_left_of_torchruns_workers() {
+    let mut python = Command::new("python3");
+    let torch = python.args(["-c", "import torch.distributed.run"]).output();
+    if !torch.is_ok_and(|torch| torch.status.success()) {
+        eprintln!("skipped: python3 has no torch (Debian: python3-torch)");
+        return;
+    }
+    for (then, signal) in [
+        ("hang", Some(Signal::TERM)),
+        ("hang", Some(Signal::INT)),
+        ("end", None),
+    ] {
+        let dir = Scratch::new("torch");
+        std::fs::write(dir.join("worker.py"), WORKER).unwrap();
+        // Debian's torch 1.13 does not take its own default for -r and -t with Python 3.11.
+        let job = format!(
+            "cd {}; GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 exec python3 -m torch.distributed.run --standalone -r 1 -t 1 --nproc_per_node 2 worker.py {then}",
+            dir.display()
+        );
+        let mut doctor = ablating(&job, "300")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for_file(&dir.join("pids"));
+        let text = std::fs::read_to_string(dir.join("pids")).unwrap();
+        let pids: Vec<u32> = text
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        assert_eq!(pids.len(), 6, "{text}");
+        if let Some(signal) = signal {
+            assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
+            process::signal(doctor.id(), signal);
+            wait_until("the end of the job", || !pids.iter().any(|pid| lives(*pid)));
+            assert_eq!(doctor.wait().unwrap().signal(), Some(signal.as_raw()));
+            continue;
+        }
+        let said = doctor.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(said.contains('7'), "{said}");
+        let text = std::fs::read_to_string(dir.join("pids")).unwrap();
+        let last = text.split_whitespace().map(|pid| pid.parse().unwrap());
+        let left: Vec<u32> = pids
+            .into_iter()
+            .chain(last)
+            .filter(|pid| lives(*pid))
+            .collect();
+        assert_eq!(left, [0; 0], "{said}");
+    }
+}

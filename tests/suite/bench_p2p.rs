@@ -136,8 +136,9 @@ fn corrupt_slow_staged_and_unsteady_pairs_are_told_apart_and_replay() {
     let judged = doctor(&["check", "--only", "p2p/*", path]);
     assert_eq!(judged.status.code(), Some(2));
     let said = String::from_utf8(judged.stdout).unwrap();
+    let words: Vec<&str> = said.split_whitespace().collect();
     assert!(
-        said.contains("0000:df:00.0 to 0000:1b:00.0 corrupt"),
+        (words.join(" ")).contains("GPU 0000:df:00.0 to GPU 0000:1b:00.0 corrupt"),
         "{said}"
     );
     let page = String::from_utf8(doctor(&["bench", "p2p", path]).stdout).unwrap();

@@ -201,6 +201,8 @@ fn a_node_without_gpus_and_without_rdma_says_that_nothing_was_measured() {
     // A machine that runs the tests may have an RDMA device.
     assert!(measured.is_null() != why.is_null(), "{value}");
     if let Some(why) = why.as_str() {
+        assert_eq!(out.status.code(), Some(3), "{value}");
+        assert_ne!(value["status"], "ok", "{value}");
         assert!(
             why.contains("no RDMA port is active") || why.contains("memory"),
             "{why}"

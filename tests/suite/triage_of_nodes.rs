@@ -3,10 +3,11 @@
 //!
 //! Needs root, `ip`, `tc`, `nft`, `taskset` and `unshare`; elsewhere the tests are skipped and say so.
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::namespaces::{self, shell};
-use crate::place::{doctor, unique};
+use crate::place::{Scratch, doctor, unique};
 use serde_json::Value;
 
 const HOSTS: usize = 3;
@@ -127,7 +128,8 @@ impl Drop for LeafHosts {
 fn measured_causes(value: &Value) -> Vec<String> {
     let causes = value["causes"].as_array().unwrap().iter();
     let names = causes.map(|cause| cause["check"].as_str().unwrap().to_owned());
-    let measured = |name: &String| name.starts_with("bench/") || name.starts_with("pairs/");
+    let kinds = ["ablation/", "bench/", "pairs/"];
+    let measured = |name: &String| kinds.iter().any(|kind| name.starts_with(kind));
     names.filter(measured).collect()
 }
 
@@ -164,6 +166,11 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
     assert!(sentence.starts_with("3 nodes are "), "{sentence}");
     assert!(
         sentence.contains("× slower than one, as expected: "),
+        "{sentence}"
+    );
+    // A veth says 10 Gb/s, whatever carries it: nobody knows what these links can carry.
+    assert!(
+        sentence.contains("; what their links can carry is not known"),
         "{sentence}"
     );
     assert!(
@@ -240,8 +247,120 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
         "one node and all",
         "pairs of nodes",
         "halves of the nodes",
+        "latency, if nothing tells why yet: 3 s",
+        "TCP in place of RDMA: 96 s",
     ] {
         assert!(plan.contains(step), "{plan}");
+    }
+}
+
+/// What triage says of a recording.
+fn replayed(recording: &Path) -> Value {
+    let out = Command::new(doctor())
+        .args(["triage", "--format", "json"])
+        .arg(recording)
+        .output()
+        .unwrap();
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn where_pairs_and_halves_tell_nothing_triage_goes_on_by_itself() {
+    let shared = "ip -n $ns link add try0 type ifb && ip -n $ns link add try1 type veth peer name try2 &&
+        ip netns exec $ns tc qdisc add dev try1 clsact &&
+        ip netns exec $ns tc filter add dev try1 egress protocol all u32 match u32 0 0 action mirred egress redirect dev try0";
+    if !can_run() || !namespaces::can_run("links that both directions share", &["tc"], shared) {
+        return;
+    }
+    let mut world = LeafHosts::new();
+    // Each link carries so much in both directions together: any pair alone is well, a ring is not, and of as many nodes as one likes.
+    for host in 1..=HOSTS {
+        world.switches(&format!(
+            "ip link add both{host} type ifb; ip link set both{host} mtu 9000 up
+            tc qdisc del dev up{host} root; tc qdisc del dev down{host} root
+            tc qdisc add dev both{host} root tbf rate 50mbit burst 64k latency 400ms
+            tc qdisc add dev down{host} clsact
+            for way in ingress egress; do
+                tc filter add dev down{host} \\$way protocol all u32 match u32 0 0 action mirred egress redirect dev both{host}
+            done"
+        ));
+    }
+    let dir = Scratch::new("goes-on");
+    let to = dir.join("triage.jsonl");
+    let recording = ["--no-redact", "--record", to.to_str().unwrap()];
+    let (value, _) = world.triage(
+        &[&["--quick", "--time-budget", "120"], &recording[..]].concat(),
+        None,
+    );
+    let (answer, sentence) = (&value["answer"], value["headline"].as_str().unwrap());
+    assert_eq!(
+        measured_causes(&value),
+        ["bench/nodes-below-expected"],
+        "{answer:#}"
+    );
+    let tried = "; not found in ranks, single nodes, pairs of nodes, parts of the nodes, latency, other connections; next: ";
+    assert!(sentence.contains(tried), "{sentence}");
+    let arms = value["measured"]["measurements"][0]["arms"]
+        .as_array()
+        .unwrap();
+    let used = |name: &str| {
+        let mut arms = arms.iter();
+        let arm = arms.find(|arm| arm["name"] == name);
+        let arm = arm.unwrap_or_else(|| panic!("{name}: {value:#}"));
+        format!("{} {}", arm["honoured"], arm["paths"])
+    };
+    for (name, words) in [
+        ("streams=4", "\"honoured\" \"4 connections, "),
+        ("message=16384", ", 16 KiB a write, "),
+        (
+            "mtu=1280",
+            ", 1228 B a segment (10.93.0.1, 10.93.0.2, 10.93.0.3)",
+        ),
+    ] {
+        assert!(used(name).contains(words), "{}", used(name));
+    }
+
+    // The same, had small packets been twice as fast.
+    let text = std::fs::read_to_string(&to).unwrap();
+    let faster = text.lines().map(|line| {
+        if !line.contains("\"arm\":\"mtu=1280\"") {
+            return line.to_owned();
+        }
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let points = line["value"]["points"].as_array_mut();
+        for ms in points
+            .into_iter()
+            .flatten()
+            .flat_map(|point| point["ms"].as_array_mut().unwrap())
+        {
+            *ms = (ms.as_f64().unwrap() / 2.0).into();
+        }
+        line.to_string()
+    });
+    let altered = dir.join("altered.jsonl");
+    std::fs::write(&altered, faster.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let value = replayed(&altered);
+    has_cause(
+        &value,
+        "ablation/smaller-packets-faster",
+        &[
+            "mtu=1280 makes it ",
+            " faster: packets of the links' MTU are lost",
+        ],
+    );
+
+    // The same with links whose hardware is known: what pairs carry is no excuse.
+    let known = text.replacen("\"pairs\":", "\"links\":10000000000,\"pairs\":", 1);
+    assert_ne!(known, text);
+    std::fs::write(&altered, known).unwrap();
+    let value = replayed(&altered);
+    let sentence = value["headline"].as_str().unwrap();
+    for words in [
+        " expected: two nodes carry ",
+        ", their links 1.25 GB/s; not found in ",
+        "next: the rate that switch ports",
+    ] {
+        assert!(sentence.contains(words), "{sentence}");
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::input::{self, BadInput};
-use super::super::log;
+use crate::cli::input::{self, BadInput};
+use crate::cli::log;
 use crate::fact::{Limits, Subject, benchmark};
 use crate::measure::plan::ablation_table::{Row, Table};
 use crate::measure::plan::table_settings::settings;

@@ -11,13 +11,13 @@ use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
 use crate::cli::input::{self, BadUsage};
 use crate::cli::together::{TogetherArgs, starter};
-use crate::cli::{MeasurementFormat, output};
+use crate::cli::{MeasurementFormat, output, seconds};
 use crate::exit::Exit;
 use crate::fact::limit;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::run::{Backend, Point, iterations};
+use crate::measure::plan::run::{Backend, Point};
 use crate::measure::run::team::BisectionLimits;
 use crate::measure::run::team::PartRequest;
 use crate::report::collective::{nccl_tests, text};
@@ -62,15 +62,15 @@ pub struct CollectiveArgs {
     #[arg(long, value_name = "host|gpu|both", value_enum, hide_possible_values = true, default_value_t = MemoryRequest::Host)]
     pub memory: MemoryRequest,
     /// Give up after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "120")]
     pub deadline: Duration,
     /// Measure halves of the nodes too, and halves of what is slow, until it is found which nodes make the whole slow, or what lies between them
     #[arg(long)]
     pub bisect: bool,
     /// Look for that no longer than this
-    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "600", requires = "bisect")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "600", requires = "bisect")]
     pub bisect_for: Duration,
-    /// Who takes part.
+    /// The nodes that take part.
     #[command(flatten)]
     pub who: MeasureArgs,
     /// How nodes come together.
@@ -193,12 +193,10 @@ fn points(
         dtype: args.dtype,
         op: args.op,
         in_place: args.in_place,
-        iterations: iterations(bytes),
-        awaited: false,
         adaptive: args.begin.or(args.end).is_none(),
-        gpu_memory: false,
         warmups: args.warmups,
         trials: args.trials,
+        ..Point::all_reduce(bytes, ranks)
     };
     Ok(args.memory.place(sizes.into_iter().map(point).collect()))
 }

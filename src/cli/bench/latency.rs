@@ -1,7 +1,7 @@
 //! `rdma-doctor bench latency` and `bench flags`: what small operations cost.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
 use crate::cli::input;
 use crate::cli::together::{TogetherArgs, starter};
-use crate::cli::{MeasurementFormat, output};
+use crate::cli::{MeasurementFormat, output, seconds};
 use crate::exit::Exit;
 use crate::measure::plan::flags::{self, Flags};
 use crate::measure::plan::latency::{self, Latency};
@@ -22,53 +22,46 @@ use crate::measure::plan::run::{Backend, Point};
 use crate::measure::run::team::PartRequest;
 use crate::report::collective::{Collectives, text};
 use crate::report::html::charts;
-use crate::report::latency::{FLAGS, FlagsReport, LATENCY, LatencyReport, is_whole};
+use crate::report::latency::{FLAGS, LATENCY, is_whole, write_flags, write_latency};
 
 /// What of latency is measured.
 #[derive(Debug, Args)]
 pub struct LatencyArgs {
-    /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["size", "trials", "deadline", "cluster", "rank", "hosts", "hostfile"])]
-    pub recording: Option<PathBuf>,
     /// Bytes of the large operation; each of the thousand small ones has a thousandth [default: 4000000000 with NCCL, 256M in the host's memory]
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "recording")]
     pub size: Option<u64>,
-    /// Timed trials
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
-    pub trials: u64,
-    /// Give up after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "300")]
-    pub deadline: Duration,
-    /// Who takes part.
+    /// What figures of small operations share.
     #[command(flatten)]
-    pub who: MeasureArgs,
-    /// How nodes come together.
-    #[command(flatten)]
-    pub together: TogetherArgs,
-    /// The output's format
-    #[arg(long, value_enum, default_value_t = MeasurementFormat::Text)]
-    pub format: MeasurementFormat,
+    pub figure: FigureArgs,
 }
 
 /// What of flags is measured.
 #[derive(Debug, Args)]
 pub struct FlagsArgs {
-    /// Show what this recording has, in place of measuring
-    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["rounds", "object", "trials", "deadline", "cluster", "rank", "hosts", "hostfile"])]
-    pub recording: Option<PathBuf>,
     /// Flags that are told one after the other
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value = "1000")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value = "1000", conflicts_with = "recording")]
     pub rounds: u64,
     /// Bytes of a gathered object: four are Python's True
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=1_048_576), default_value = "4")]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..=1_048_576), default_value = "4", conflicts_with = "recording")]
     pub object: u64,
+    /// What figures of small operations share.
+    #[command(flatten)]
+    pub figure: FigureArgs,
+}
+
+/// What figures of small operations share.
+#[derive(Debug, Args)]
+pub struct FigureArgs {
+    /// Show what this recording has, in place of measuring
+    #[arg(value_name = "RECORDING", conflicts_with_all = NOT_OF_A_RECORDING, conflicts_with_all = ["trials", "deadline", "cluster", "rank", "hosts", "hostfile"])]
+    pub recording: Option<PathBuf>,
     /// Timed trials
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "5")]
     pub trials: u64,
     /// Give up after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = measuring::deadline, default_value = "120")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300")]
     pub deadline: Duration,
-    /// Who takes part.
+    /// The nodes that take part.
     #[command(flatten)]
     pub who: MeasureArgs,
     /// How nodes come together.
@@ -90,21 +83,11 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
             Backend::Nccl => REFERENCE,
             Backend::Verbs | Backend::Tcp => IN_HOST_MEMORY,
         });
-        latency::points(size, chosen.ranks.len() as u64, args.trials)
+        latency::points(size, chosen.ranks.len() as u64, args.figure.trials)
     };
-    let request = FigureRequest {
-        recorded: args.recording.as_deref(),
-        who: &args.who,
-        together: &args.together,
-        deadline: args.deadline,
-        format: args.format,
-        schema: LATENCY,
-        what: "latency",
-    };
-    let figure = |results: &Results, ranks: u64| {
-        Some(LatencyReport::of(&Latency::of(&results.rows(0), ranks)?))
-    };
-    request.run(points, figure, LatencyReport::write)
+    let figure = |results: &Results, ranks: u64| Latency::of(&results.rows(0), ranks);
+    args.figure
+        .run((LATENCY, "latency"), points, figure, write_latency)
 }
 
 /// Runs `bench flags`.
@@ -115,55 +98,35 @@ pub fn latency(args: &LatencyArgs) -> anyhow::Result<Exit> {
 pub fn flags(args: &FlagsArgs) -> anyhow::Result<Exit> {
     let points = |chosen: &ChosenRanks| {
         let ranks = chosen.ranks.len() as u64;
-        flags::points(ranks, args.object, args.rounds, args.trials)
+        flags::points(ranks, args.object, args.rounds, args.figure.trials)
     };
-    let request = FigureRequest {
-        recorded: args.recording.as_deref(),
-        who: &args.who,
-        together: &args.together,
-        deadline: args.deadline,
-        format: args.format,
-        schema: FLAGS,
-        what: "flags",
-    };
-    let figure =
-        |results: &Results, _| Flags::of(&results.rows(0)).map(|flags| FlagsReport::of(&flags));
-    request.run(points, figure, FlagsReport::write)
+    let figure = |results: &Results, _| Flags::of(&results.rows(0));
+    args.figure
+        .run((FLAGS, "flags"), points, figure, write_flags)
 }
 
-/// A figure that is drawn from a measurement of collectives.
-struct FigureRequest<'a> {
-    recorded: Option<&'a Path>,
-    who: &'a MeasureArgs,
-    together: &'a TogetherArgs,
-    deadline: Duration,
-    format: MeasurementFormat,
-    /// The schema of the figure.
-    schema: &'a str,
-    /// What the figure is of.
-    what: &'a str,
-}
-
-impl FigureRequest<'_> {
-    /// Measures, or reads the recording that was named, and shows the figure; `figure` draws it from the results and the number of ranks.
+impl FigureArgs {
+    /// Measures, or reads the recording that was named, and shows the figure of this schema and name; `figure` draws it from the results and the number
+    /// of ranks.
     fn run<R: serde::Serialize>(
         &self,
+        (schema, what): (&str, &str),
         points: impl Fn(&ChosenRanks) -> Vec<Point>,
         figure: impl FnOnce(&Results, u64) -> Option<R>,
         write: fn(&R, &mut dyn Write, &Collectives) -> std::io::Result<()>,
     ) -> anyhow::Result<Exit> {
-        if let Some(exit) = starter::over_hosts(self.together)? {
+        if let Some(exit) = starter::over_hosts(&self.together)? {
             return Ok(exit);
         }
-        let end = assembly::read_or_measure(self.recorded, || {
+        let end = assembly::read_or_measure(self.recording.as_deref(), || {
             let (parts, points) = (PartRequest::default(), |chosen: &_| Ok(points(chosen)));
-            assembly::measure(self.who, self.together, self.deadline, parts, points)
+            assembly::measure(&self.who, &self.together, self.deadline, parts, points)
         })?;
         let (recording, why, verdict) = match end {
             MeasurementEnd::Here(recording, why, verdict) => (*recording, why, verdict),
             MeasurementEnd::Elsewhere(exit) => return Ok(exit),
         };
-        measuring::keep(&recording, self.who)?;
+        measuring::keep(&recording, &self.who)?;
         let (facts, nodes) = input::facts_of_site(std::slice::from_ref(&recording))?;
         let node = nodes
             .first()
@@ -176,7 +139,7 @@ impl FigureRequest<'_> {
             .filter(|_| is_whole(&collectives.rows));
         let text = |out: &mut dyn Write| match &figure {
             Some(figure) => write(figure, out, &collectives),
-            None => write_without_figure(out, &collectives, self.what),
+            None => write_without_figure(out, &collectives, what),
         };
         match self.format {
             MeasurementFormat::Text => output::print(text)?,
@@ -188,7 +151,7 @@ impl FigureRequest<'_> {
             }
             MeasurementFormat::Json => output::print(|out| {
                 let mut value = serde_json::to_value(&collectives)?;
-                value["schema"] = self.schema.into();
+                value["schema"] = schema.into();
                 value["figure"] = serde_json::to_value(&figure)?;
                 serde_json::to_writer_pretty(&mut *out, &value)?;
                 writeln!(out)

@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::check::{Check, Outcome, Severity, judge};
 use crate::cli::input::{self, BadUsage};
-use crate::cli::{AskArgs, MeasurementFormat, many, output, record, seconds};
+use crate::cli::{AskArgs, MeasurementFormat, many, output, record};
 use crate::exit::Exit;
 use crate::fact::limit;
 use crate::fact::{Bytes, Facts, Id};
@@ -25,7 +25,7 @@ use crate::report::{self, Policy, Report};
 use crate::source::recording::Recording;
 use crate::terminal;
 
-/// Who takes part in a measurement, and for how long.
+/// The nodes that take part in a measurement, and for how long.
 #[derive(Clone, Debug, Args)]
 pub struct MeasureArgs {
     /// Transport that moves the data; by default NCCL if there are GPUs and the library, else sockets
@@ -117,11 +117,6 @@ pub(crate) fn bytes_within(text: &str, bounds: RangeInclusive<u64>) -> Result<u6
             Bytes(*bounds.end())
         )),
     }
-}
-
-/// A time to live of a run.
-pub fn deadline(text: &str) -> Result<Duration, String> {
-    seconds(text)
 }
 
 /// Records this node, before anything is measured.

@@ -80,11 +80,8 @@ pub fn run(args: &P2pArgs) -> anyhow::Result<Exit> {
     measuring::show(args.format, &copies, report.as_ref(), text, |page| {
         charts::copies(page, &copies)
     })?;
-    Ok(measuring::exit(
-        copies.is_measured(),
-        false,
-        report.as_ref(),
-    ))
+    let is_measured = copies.is_measured();
+    Ok(measuring::exit(is_measured, false, report.as_ref()))
 }
 
 /// Why nothing was measured: what CUDA says, else what the recording does.

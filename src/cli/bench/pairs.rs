@@ -13,8 +13,6 @@ use crate::cli::input::{self, BadUsage};
 use crate::cli::together::session::{Part, part};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{AskArgs, MeasurementFormat, output, record, seconds};
-use crate::cluster::session::Session;
-use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::memory_request::MemoryRequest;
@@ -139,7 +137,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     output::progress(Progress::Done);
     let Some(results) = measured else {
         // Rank 0 has the report; the others repeat its sentence.
-        let said = share_verdict(session, None)?;
+        let said = session.of_rank_0("verdict", JUDGING, Value::Null)?;
         measuring::say(said.get("sentence").and_then(|s| s.as_str()).unwrap_or(""));
         let code = said.get("exit").and_then(Value::as_u64);
         return Ok(args.together.exit_on.elsewhere(code));
@@ -149,22 +147,9 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     let exit = show(&recording, args.format)?;
     let suspects = verdict::suspects(&results, &limits);
     let sentence = verdict::sentence(&results, &suspects);
-    share_verdict(
-        session,
-        Some(json!({ "sentence": sentence, "exit": exit.code() })),
-    )?;
+    let verdict = json!({ "sentence": sentence, "exit": exit.code() });
+    session.of_rank_0("verdict", JUDGING, verdict)?;
     Ok(exit)
-}
-
-/// Rank 0 tells its verdict, the others get it.
-///
-/// # Errors
-///
-/// Rank 0 is gone.
-fn share_verdict(session: &Session, own: Option<Value>) -> anyhow::Result<Value> {
-    let value = own.unwrap_or(Value::Null);
-    let all = session.exchange("verdict", &[], StepAudience::Rank0, JUDGING, value)?;
-    Ok(all.values.get(&0).cloned().unwrap_or(Value::Null))
 }
 
 /// Puts what was measured into the recording.
@@ -194,9 +179,6 @@ fn show(recording: &Recording, format: MeasurementFormat) -> anyhow::Result<Exit
     measuring::show(format, &pairs, report.as_ref(), text, |page| {
         charts::pairs(page, &pairs)
     })?;
-    Ok(measuring::exit(
-        pairs.nothing.is_none(),
-        false,
-        report.as_ref(),
-    ))
+    let is_measured = pairs.nothing.is_none();
+    Ok(measuring::exit(is_measured, false, report.as_ref()))
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::measuring;
 use crate::cli::together::ExitOn;
 use crate::cluster::session::Session;
-use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
 use crate::measure::run::team::{NEXT, SLACK};
 use crate::source::recording::Recording;
@@ -39,9 +38,8 @@ impl SharedVerdict {
     /// Rank 0 tells it.
     pub fn say(&self, exit: Exit) {
         if let Some(session) = &self.session {
-            let code = json!(exit.code());
             // Departed nodes miss this; rank 0 has already told the launcher.
-            let _ = session.exchange("verdict", &[], StepAudience::Rank0, SLACK, code);
+            let _ = session.of_rank_0("verdict", SLACK, json!(exit.code()));
         }
     }
 
@@ -50,8 +48,8 @@ impl SharedVerdict {
         let Some(session) = &self.session else {
             return Exit::Healthy;
         };
-        let heard = session.exchange("verdict", &[], StepAudience::Rank0, NEXT, Value::Null);
-        let code = heard.ok().and_then(|all| all.values.get(&0)?.as_u64());
+        let heard = session.of_rank_0("verdict", NEXT, Value::Null);
+        let code = heard.ok().and_then(|code| code.as_u64());
         self.exit_on.elsewhere(code)
     }
 

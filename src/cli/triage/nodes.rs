@@ -6,11 +6,14 @@ use super::{TriageArgs, budget, plan};
 use crate::cli::bench::pairs as pairs_bench;
 use crate::cli::{input, output};
 use crate::fact::{Limits, limit};
+use crate::measure::plan::ablation_arms::ArmRequest;
+use crate::measure::plan::bisection::Bisection;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
 use crate::measure::plan::pairs::{Results, Silent, verdict};
 use crate::measure::plan::run::Backend;
 use crate::measure::plan::scope::Scopes;
+use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::measure::run::pairs::backend_decision::{PairRequest, decide};
 use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
 use crate::measure::run::ranks::RankProcess;
@@ -54,7 +57,13 @@ pub(super) fn compare(
                 Backend::Nccl => results.plan.rails().max(1),
                 Backend::Verbs | Backend::Tcp => 1,
             };
-            scopes.pairs = verdict::usual(&results).map(|rate| (rate * rails as f64) as u64);
+            let of_all = |rate: f64| (rate * rails as f64) as u64;
+            scopes.pairs = verdict::usual(&results).map(of_all);
+            scopes.links = verdict::links(&results).map(of_all);
+            if all.backend == Backend::Tcp {
+                let most = limits.get(limit::SOCKET_RATE).0;
+                scopes.links = scopes.links.map(|links| links.min(most));
+            }
             accuses = !verdict::suspects(&results, &limits).is_empty();
             pairs_bench::put(recording, &results);
         }
@@ -63,11 +72,50 @@ pub(super) fn compare(
     let is_open = is_open(&scopes, &limits) && !accuses;
     let is_asked = nodes > 2 && is_open && !left().is_zero();
     if team.agree("halves", is_asked)? {
-        let limits = BisectionLimits {
+        let until = BisectionLimits {
             within: left(),
             slow_below: limits.get(limit::SLOW_BESIDE_PART),
         };
-        scopes.bisection = team.bisect(&how, &whole, all, limits)?;
+        scopes.bisection = team.bisect(&how, &whole, all, until)?;
+    }
+    let blamed = |bisection: &Bisection| {
+        let blame = bisection.blame(limits.get(limit::SLOW_BESIDE_PART));
+        blame.is_some_and(|blame| {
+            !blame.nodes.is_empty() || !blame.between.is_empty() || !blame.together.is_empty()
+        })
+    };
+    let is_open =
+        is_open && scopes.pairs.is_some() && !scopes.bisection.as_ref().is_some_and(blamed);
+    if team.agree("latency", is_open && !left().is_zero())? {
+        scopes.step_ns = team.step_time(&how, &whole, own)?;
+    }
+    let is_late =
+        (scopes.step_ns).is_some_and(|ns| ns as f64 > 1e9 * limits.get(limit::STEP_LATENCY).0);
+    let has_arms = all.backend != Backend::Nccl;
+    if team.agree("arms", has_arms && is_open && !is_late && !left().is_zero())? {
+        let request = AblationRequest {
+            arms: ArmRequest::of_switches(),
+            size: None,
+            rounds: 2,
+            budget: left(),
+            deadline: args.deadline,
+            begun: Some(whole.for_arms()),
+            uses_gdr: None,
+        };
+        match team.leads() {
+            true => {
+                measure_arms(
+                    recording,
+                    all.clone(),
+                    &request,
+                    Some(team),
+                    output::progress,
+                )?;
+                team.over()?;
+                scopes.arms = true;
+            }
+            false => team.follow_runs(&RankProcess::of(recording, args.deadline))?,
+        }
     }
     if team.leads() {
         record_parts(recording, scopes, true);

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::super::bench::measuring;
 use super::{TriageArgs, budget};
+use crate::cli::bench::measuring;
 use crate::cli::together::{Role, TogetherArgs, role};
 
 /// Above so many nodes halves are measured in place of all pairs: their number grows with the logarithm.
@@ -11,6 +11,9 @@ pub(super) const PAIRS_AT_MOST: u64 = 16;
 /// How long a round of pairs takes, and a run of an all-reduce, in seconds.
 const ROUND: u64 = 1;
 const RUN: u64 = 8;
+/// How long an operation of few bytes takes to measure, in seconds, and how many arms there are on one rail.
+const LATENCY: u64 = 3;
+const ARMS: u64 = 6;
 
 /// How many nodes would take part.
 pub(super) fn nodes(together: &TogetherArgs) -> anyhow::Result<u64> {
@@ -54,7 +57,7 @@ fn lines(args: &TriageArgs, nodes: u64) -> Vec<String> {
     ));
     if nodes == 1 {
         steps.push(format!(
-            "else an all-reduce with RDMA, if a port is active: {RUN} s"
+            "else an all-reduce with RDMA, then with other connections, sizes and rails, if a port is active: {RUN} to {rest} s; else nothing: one node has no network to measure (--hosts NODE,NODE)"
         ));
     } else {
         steps.push(format!(
@@ -71,6 +74,10 @@ fn lines(args: &TriageArgs, nodes: u64) -> Vec<String> {
                 "halves of the nodes, if they are slow and nothing else tells why: {halves} s"
             ));
         }
+        steps.push(format!(
+            "latency, if nothing tells why yet: {LATENCY} s; then with RDMA or TCP other connections, packets and messages, one rail after the other, TCP in place of RDMA: {} s",
+            ARMS * 2 * RUN
+        ));
     }
     let numbered = steps.iter().zip(1..);
     let numbered = numbered.map(|(step, number)| format!("  {number}. {step}"));

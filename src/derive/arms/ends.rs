@@ -53,7 +53,7 @@ impl Arms {
     }
 }
 
-/// Who hung where: those that reached the same step together.
+/// The step at which each rank hung; ranks of one step together.
 fn last_steps(hung: &[(String, String)]) -> String {
     let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
     for (rank, step) in hung {

@@ -2,6 +2,7 @@
 
 use crate::fact::arms::Unit;
 use crate::fact::{BitRate, Seconds};
+use crate::measure::plan::bandwidth_words as words;
 
 impl Unit {
     /// A figure in words.
@@ -18,6 +19,9 @@ impl Unit {
 /// A bandwidth as benchmarks of collectives print it, and as links are rated.
 pub(in crate::derive) fn bandwidth(rate: BitRate) -> String {
     let bytes = rate.0 as f64 / 8e9;
+    if bytes < 0.1 {
+        return format!("{} ({:.0} Mb/s)", words::rate(rate.0), rate.0 as f64 / 1e6);
+    }
     let decimals = usize::from(bytes < 100.0) + usize::from(bytes < 10.0);
     format!("{bytes:.decimals$} GB/s ({:.0} Gb/s)", rate.0 as f64 / 1e9)
 }

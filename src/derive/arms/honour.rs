@@ -93,6 +93,16 @@ fn one(
     let what = forbidden(change);
     let (was, is) = (before.uses(change), after.uses(change));
     let Some(what) = what else {
+        // Without NCCL nobody reads variables: what ranks say that they used tells.
+        if !before.devices.is_empty() || !after.devices.is_empty() {
+            return match before.devices == after.devices {
+                true => (
+                    ArmApplied::Nothing,
+                    format!("ranks are connected as without {name}"),
+                ),
+                false => (ArmApplied::Honoured, "ranks say so".into()),
+            };
+        }
         return match read {
             Some(true) => (ArmApplied::NotSeen, format!("NCCL read {name}")),
             Some(false) => (

@@ -6,6 +6,9 @@ use crate::fact::arm::GpuDirectUse;
 use crate::fact::arms::{PairPath, PathKind, TransportProof};
 use crate::small_sort;
 
+/// So many devices are named.
+const DEVICES: usize = 4;
+
 impl TransportProof {
     pub(super) fn paths(&self) -> impl Iterator<Item = &PairPath> {
         self.pairs.values().flatten()
@@ -17,8 +20,21 @@ impl TransportProof {
         pairs.filter(|paths| paths.iter().any(&is)).count() as u64
     }
 
-    /// Each path with how many pairs of ranks use it: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
+    /// Each path with how many pairs of ranks use it: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`. Without NCCL how ranks were connected:
+    /// `4 connections (10.0.0.1, 10.0.0.2)`.
     pub(super) fn in_short(&self) -> String {
+        if !self.devices.is_empty() {
+            let each = self.devices.iter().map(|(how, devices)| {
+                let devices: Vec<&str> = devices.iter().map(String::as_str).collect();
+                let (shown, more) = devices.split_at(devices.len().min(DEVICES));
+                let more = match more.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!("{how} ({}{more})", shown.join(", "))
+            });
+            return each.collect::<Vec<_>>().join("; ");
+        }
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
         for paths in self.pairs.values() {
             let words: BTreeSet<&str> = paths.iter().map(|path| path.word.as_str()).collect();

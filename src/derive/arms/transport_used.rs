@@ -91,7 +91,7 @@ impl Arms {
         facts.set(id, keys.shm, shm);
         let net = count(&|path| inside(path) && matches!(path.kind, PathKind::Net(..)));
         facts.set(id, keys.net, net);
-        let paths = match channels {
+        let paths = match channels.or(proof.filter(|proof| !proof.devices.is_empty())) {
             Some(proof) => self.unless(gap, proof.in_short().into()),
             None => Fact::Unknown(missing()),
         };

@@ -4,6 +4,7 @@
 //! round by round. Of a few rounds nobody can say more than between which values they lie: up to five the interval is from the least to the most, widened
 //! by how far the rounds of the baseline lie apart; from six on it is that of order statistics.
 
+use super::host_arms;
 use super::statistics::{median, range_of_median};
 use crate::fact::arm::Outcome;
 pub use crate::fact::arms::{Figures, Set};
@@ -335,6 +336,9 @@ pub fn kind(name: &str, value: &str) -> FactorChange {
         "NCCL_IB_PCI_RELAXED_ORDERING" => FactorChange::RelaxedOrdering,
         "NCCL_IB_AR_THRESHOLD" => FactorChange::AdaptiveRouting,
         "NCCL_SOCKET_NTHREADS" | "NCCL_NSOCKS_PERTHREAD" => FactorChange::SocketThreads,
+        host_arms::STREAMS => FactorChange::SocketThreads,
+        host_arms::RAIL => FactorChange::Rail,
+        host_arms::MTU => FactorChange::PacketSize,
         _ => FactorChange::Other,
     }
 }

@@ -97,6 +97,16 @@ pub struct ArmRequest {
     pub variables: Vec<Set>,
 }
 
+impl ArmRequest {
+    /// All combinations of the switches, and no more; without NCCL what changes the connections.
+    pub fn of_switches() -> Self {
+        ArmRequest {
+            switches: true,
+            ..ArmRequest::default()
+        }
+    }
+}
+
 /// The arms of a request: the baseline, the combinations of the switches, then the others, each once.
 pub fn arms(request: &ArmRequest) -> Vec<Arm> {
     let mut sets: Vec<Set> = vec![Set::new()];

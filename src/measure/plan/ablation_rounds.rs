@@ -10,6 +10,15 @@ const CLOSE: f64 = 5.0;
 /// The most rounds there are, as a multiple of those that were asked for.
 const MORE: u64 = 3;
 
+/// A round in words: `round 2 of 3`; after those that were asked for `round 4 of 9 at most`.
+pub fn round_in_words(round: u64, rounds: u64) -> String {
+    let number = round + 1;
+    match number <= rounds {
+        true => format!("round {number} of {rounds}"),
+        false => format!("round {number} of {} at most", rounds.saturating_mul(MORE)),
+    }
+}
+
 /// What a run gave.
 pub enum RunOutcome {
     /// Its figure, which is valid.
@@ -80,6 +89,12 @@ mod tests {
         )
         .unwrap();
         runs
+    }
+
+    #[test]
+    fn no_round_has_a_number_above_the_last() {
+        assert_eq!(round_in_words(1, 2), "round 2 of 2");
+        assert_eq!(round_in_words(5, 2), "round 6 of 6 at most");
     }
 
     #[test]

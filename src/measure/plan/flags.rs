@@ -4,6 +4,8 @@
 //! lengths are gathered first (one int64 of each rank), then the pickles, each padded to the longest. Both steps are awaited, since the host must read what
 //! came; a flag is awaited too. What pickling itself costs, in Python, comes on top and is not measured.
 
+use serde::Serialize;
+
 use super::collective::{Collective, DataType, Reduction};
 use super::results::Row;
 use crate::measure::plan::run::Point;
@@ -19,13 +21,11 @@ pub fn points(ranks: u64, object: u64, rounds: u64, trials: u64) -> Vec<Point> {
         bytes,
         dtype,
         op: Reduction::Max,
-        in_place: false,
         iterations: rounds,
         awaited: true,
-        adaptive: false,
-        gpu_memory: false,
         warmups: Some(1),
         trials,
+        ..Point::all_reduce(bytes, ranks)
     };
     let gather = |bytes: u64| point(Collective::AllGather, ranks * bytes, DataType::Uint8);
     vec![
@@ -35,30 +35,24 @@ pub fn points(ranks: u64, object: u64, rounds: u64, trials: u64) -> Vec<Point> {
     ]
 }
 
-/// What was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What was measured: a flag by reduction against gathered objects. Times are in seconds, of one round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Flags {
     /// How many rounds there were.
     pub rounds: u64,
-    /// How long a flag by reduction took in each, in seconds.
+    /// How long a flag by reduction took.
     pub flag: f64,
-    /// How long the lengths took.
+    /// How long gathering took: the lengths of objects, and the objects.
+    pub gathering: f64,
+    /// Of it, the lengths.
     pub lengths: f64,
-    /// How long the objects took.
+    /// Of it, the objects.
     pub objects: f64,
+    /// How many times as long as the flag gathering took.
+    pub ratio: f64,
 }
 
 impl Flags {
-    /// How long gathering objects took in each round.
-    pub fn gathering(&self) -> f64 {
-        self.lengths + self.objects
-    }
-
-    /// How many times as long as the flag.
-    pub fn ratio(&self) -> f64 {
-        self.gathering() / self.flag
-    }
-
     /// Reads the rows of a plan of [`points`]; `None` where they are of something else, or one was not measured.
     pub fn of(rows: &[Row]) -> Option<Self> {
         let [lengths, objects, flag] = rows else {
@@ -69,11 +63,16 @@ impl Flags {
         if !is(lengths, gather) || !is(objects, gather) || !is(flag, Collective::AllReduce) {
             return None;
         }
+        let rounds = flag.point.iterations;
+        let (flag, lengths, objects) = (flag.time()?, lengths.time()?, objects.time()?);
+        let gathering = lengths + objects;
         Some(Flags {
-            rounds: flag.point.iterations,
-            flag: flag.time()?,
-            lengths: lengths.time()?,
-            objects: objects.time()?,
+            rounds,
+            flag,
+            gathering,
+            lengths,
+            objects,
+            ratio: gathering / flag,
         })
     }
 }
@@ -100,7 +99,7 @@ mod tests {
         assert_eq!(rows[0].point.bytes, 64);
         let flags = Flags::of(&rows).unwrap();
         assert_eq!((flags.rounds, flags.flag), (1000, 7e-6));
-        assert!((flags.ratio() - 6.0).abs() < 1e-9);
+        assert!((flags.ratio - 6.0).abs() < 1e-9);
         assert_eq!(Flags::of(&rows[1..]), None);
         let mut other = rows;
         other.swap(0, 2);

@@ -2,8 +2,10 @@
 //!
 //! The large one is the last point of the plan, the small ones the one before: so a recording tells them again.
 
+use serde::Serialize;
+
 use super::results::Row;
-use crate::measure::plan::alpha_beta::{self, Fit};
+use crate::measure::plan::alpha_beta;
 use crate::measure::plan::run::{Point, iterations};
 
 /// How many small operations have the bytes of the large one.
@@ -32,19 +34,29 @@ pub fn points(bytes: u64, ranks: u64, trials: u64) -> Vec<Point> {
     points
 }
 
-/// What was measured.
-#[derive(Clone, Debug, PartialEq)]
+/// What was measured: one large operation against many small ones. Times are in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Latency {
-    /// The large operation: its bytes, and how long it took in seconds.
-    pub large: (u64, f64),
-    /// A small one: its bytes, and how long one took.
-    pub small: (u64, f64),
+    /// Bytes of the large operation.
+    pub large: u64,
+    /// How long it took.
+    pub large_time: f64,
+    /// Bytes of a small one.
+    pub small: u64,
+    /// How long one took.
+    pub small_time: f64,
     /// How many small ones there were.
     pub operations: u64,
     /// How many times as long as the large one all the small ones took.
     pub ratio: f64,
-    /// Start and rate of the sweep, where a line fits.
-    pub fit: Option<Fit>,
+    /// The fixed cost of an operation, where the sweep follows a line.
+    pub start: Option<f64>,
+    /// The bus bandwidth that sizes without end would reach, in bits per second.
+    pub busbw: Option<u64>,
+    /// The size at which half of it is reached.
+    pub knee: Option<u64>,
+    /// How far the size that fits least is from that, in percent.
+    pub apart: Option<f64>,
 }
 
 impl Latency {
@@ -61,12 +73,20 @@ impl Latency {
         let measured: Vec<(f64, f64)> = sizes
             .filter_map(|row| Some((row.point.bytes as f64, row.time()?)))
             .collect();
+        let fit = alpha_beta::fit(&measured, ranks);
+        let line = fit.map(|fit| fit.line);
         Some(Latency {
-            large: (large.point.bytes, all),
-            small: (small.point.bytes, each),
+            large: large.point.bytes,
+            large_time: all,
+            small: small.point.bytes,
+            small_time: each,
             operations,
             ratio: each * operations as f64 / all,
-            fit: alpha_beta::fit(&measured, ranks),
+            start: line.map(|line| line.alpha),
+            // Whole megabits.
+            busbw: line.map(|line| (line.beta.max(0.0) * 8000.0).round() as u64 * 1_000_000),
+            knee: line.and_then(|line| Some(line.knee()? as u64)),
+            apart: fit.map(|fit| fit.apart),
         })
     }
 }
@@ -106,9 +126,8 @@ mod tests {
             .map(|point| row(point.clone(), time(&point)))
             .collect();
         let latency = Latency::of(&rows, 2).unwrap();
-        let fit = latency.fit.unwrap();
-        assert!((fit.line.alpha / 30e-6 - 1.0).abs() < 1e-6);
-        assert!((fit.line.knee().unwrap() / 3e6 - 1.0).abs() < 1e-6);
+        assert!((latency.start.unwrap() / 30e-6 - 1.0).abs() < 1e-6);
+        assert!((latency.knee.unwrap() as f64 / 3e6 - 1.0).abs() < 1e-6);
         // A thousand starts, of 30 µs each, on top of 40 ms.
         assert!((latency.ratio - 0.07 / 0.04003).abs() < 1e-6, "{latency:?}");
         assert_eq!(Latency::of(&rows[..3], 2), None);

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::statistics;
 use crate::fact::{BitRate, Percent, Seconds};
@@ -14,7 +15,7 @@ use crate::source::{Answer, Question, Refusal, Reply, Source};
 pub const NAME: &str = "p2p";
 
 /// What is measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Bytes of a copy.
     pub size: u64,
@@ -77,7 +78,8 @@ impl Plan {
 
     /// The plan as a reply.
     pub fn to_value(&self) -> Value {
-        json!({ "size": self.size, "trials": self.trials, "gpus": self.gpus })
+        // Names and numbers only: there is nothing that JSON cannot hold.
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     /// The plan of a reply.
@@ -86,24 +88,7 @@ impl Plan {
     ///
     /// What is missing.
     pub fn from_value(value: &Value) -> Result<Self, String> {
-        let number = |name: &str| {
-            value
-                .get(name)
-                .and_then(Value::as_u64)
-                .ok_or_else(|| format!("no {name} in it"))
-        };
-        let gpus = value
-            .get("gpus")
-            .and_then(Value::as_array)
-            .ok_or("no gpus in it")?;
-        let gpus = gpus.iter().map(|gpu| gpu.as_str().map(Arc::from));
-        Ok(Plan {
-            size: number("size")?,
-            trials: number("trials")?,
-            gpus: gpus
-                .collect::<Option<_>>()
-                .ok_or("a GPU without an address")?,
-        })
+        Deserialize::deserialize(value).map_err(|e| e.to_string())
     }
 
     /// The measurements in their order: each GPU with the host first, so that one that does not answer at all is known before its pairs are tried.
@@ -328,6 +313,7 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn plan() -> Plan {
         Plan {

@@ -39,7 +39,7 @@ pub const NAME: &str = "pairs";
 /// What was measured, and between whom.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Who moved the data.
+    /// The backend that moved the data.
     pub backend: Backend,
     /// Why it was that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub struct Member {
 }
 
 /// An adapter of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rail {
     /// The network interface; empty where a port has none, as one of InfiniBand need not.
     pub interface: String,
@@ -138,6 +138,9 @@ pub struct Rail {
     /// What its link carries by its own word, in bits per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<u64>,
+    /// What its hardware carries, in bits per second; absent where nobody knows it, and where software is the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<u64>,
     /// The RDMA device and port on it, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -289,6 +292,11 @@ impl PairDirection {
     }
 }
 
+fn both_ways((from, to): (End, End)) -> [PairDirection; 2] {
+    let way = PairDirection { from, to };
+    [way, way.back()]
+}
+
 impl Plan {
     /// The question to which the plan is the answer, as its member [`NAME`].
     pub fn question() -> Question {
@@ -432,16 +440,8 @@ impl Results {
             return Vec::new();
         }
         let pairs = schedule::across_rails(self.plan.nodes.len(), self.plan.rails());
-        let mut ways: Vec<PairDirection> = pairs
-            .into_iter()
-            .flatten()
-            .flat_map(|(from, to)| {
-                [
-                    PairDirection { from, to },
-                    PairDirection { from: to, to: from },
-                ]
-            })
-            .collect();
+        let mut ways: Vec<PairDirection> =
+            pairs.into_iter().flatten().flat_map(both_ways).collect();
         ways.sort_unstable();
         ways
     }
@@ -456,14 +456,12 @@ impl Results {
 
     /// The ways that were measured a second time, both directions.
     fn ways_again(&self) -> Vec<PairDirection> {
-        let both = |(from, to): &(End, End)| {
-            let way = PairDirection {
-                from: *from,
-                to: *to,
-            };
-            [way, way.back()]
-        };
-        self.plan.again.iter().flat_map(both).collect()
+        self.plan
+            .again
+            .iter()
+            .copied()
+            .flat_map(both_ways)
+            .collect()
     }
 
     /// The lines of a recording that say all this.
@@ -539,25 +537,14 @@ impl Results {
                 }
             }
         }
-        let leading = results.plan.leading();
-        let both = results.plan.has_both();
-        let (across, again) = (results.ways_across(), results.ways_again());
-        for (asked, pass, memory, wanted) in [
-            (&ways, 1, leading, true),
-            (&across, 1, leading, true),
-            (&results.ways_on_gpus(), 1, Memory::Gpu, true),
-            (&again, 2, leading, true),
-            (&again, 2, Memory::Gpu, both),
-        ] {
-            for way in asked.iter().filter(|_| wanted) {
-                match value::<Flow>(source, &Plan::flow_of(*way, pass, memory)) {
-                    Ok(flow) => {
-                        results.flows(*way, pass, memory).insert(*way, flow);
-                    }
-                    Err(refusal) => {
-                        refused.get_or_insert(refusal);
-                        results.missing.insert(*way);
-                    }
+        for (way, pass, memory) in results.all_ways() {
+            match value::<Flow>(source, &Plan::flow_of(way, pass, memory)) {
+                Ok(flow) => {
+                    results.flows(way, pass, memory).insert(way, flow);
+                }
+                Err(refusal) => {
+                    refused.get_or_insert(refusal);
+                    results.missing.insert(way);
                 }
             }
         }
@@ -582,6 +569,24 @@ impl Results {
         Ok((results, refused))
     }
 
+    /// All ways that were measured, each with its pass and its memory.
+    fn all_ways(&self) -> Vec<(PairDirection, u64, Memory)> {
+        let leading = self.plan.leading();
+        let (again, both) = (self.ways_again(), self.plan.has_both());
+        let on_gpus_again = if both { again.clone() } else { Vec::new() };
+        let all = [
+            (self.ways(), 1, leading),
+            (self.ways_across(), 1, leading),
+            (self.ways_on_gpus(), 1, Memory::Gpu),
+            (again, 2, leading),
+            (on_gpus_again, 2, Memory::Gpu),
+        ];
+        let each = |(ways, pass, memory): (Vec<PairDirection>, _, _)| {
+            ways.into_iter().map(move |way| (way, pass, memory))
+        };
+        all.into_iter().flat_map(each).collect()
+    }
+
     /// Where the flows of a way, a pass and a memory are kept.
     fn flows(
         &mut self,
@@ -604,21 +609,11 @@ impl Results {
             self.reach.entry(node).or_default();
             self.counters.entry(node).or_default();
         }
-        let nothing = || Flow::failed("nothing came of it");
-        for way in self.ways() {
-            self.first.entry(way).or_insert_with(nothing);
-        }
-        for way in self.ways_across() {
-            self.across.entry(way).or_insert_with(nothing);
-        }
-        for way in self.ways_on_gpus() {
-            self.on_gpus.entry(way).or_insert_with(nothing);
-        }
-        for way in self.ways_again() {
-            self.second.entry(way).or_insert_with(nothing);
-            if self.plan.has_both() {
-                self.on_gpus_again.entry(way).or_insert_with(nothing);
-            }
+        for (way, pass, memory) in self.all_ways() {
+            let flows = self.flows(way, pass, memory);
+            flows
+                .entry(way)
+                .or_insert_with(|| Flow::failed("nothing came of it"));
         }
     }
 }

@@ -15,20 +15,13 @@ pub(super) fn active_ports(facts: &Facts, node: Id) -> Vec<Id> {
 }
 
 /// The names of the active ports that jobs use; with `of`, those of one device.
-fn port_names<'f>(facts: &'f Facts, node: Id, of: Option<&str>) -> Vec<&'f str> {
+pub(super) fn port_names<'f>(facts: &'f Facts, node: Id, of: Option<&str>) -> Vec<&'f str> {
     let is_of = |id: &Id| {
         let device = facts.ancestor(*id, Subject::Device);
         of.is_none_or(|of| device.is_some_and(|device| facts.name(device) == of))
     };
     let ports = active_ports(facts, node).into_iter().filter(is_of);
     ports.map(|id| facts.name(id)).collect()
-}
-
-/// The first active port that jobs use. Without one the backend chooses.
-pub(super) fn first_port(facts: &Facts, node: Id) -> Option<String> {
-    port_names(facts, node, None)
-        .first()
-        .map(|name| (*name).to_owned())
 }
 
 /// The port for a GPU's data: that of the nearest adapter with an active port, else the first.
@@ -44,7 +37,7 @@ pub(super) fn nearest_port(facts: &Facts, node: Id, pci: &str) -> Option<String>
             .filter_map(|nic| Some((*port_names(facts, node, Some(&nic)).first()?).to_owned()));
         ports.take(1).next()
     });
-    nearest.or_else(|| first_port(facts, node))
+    nearest.or_else(|| Some((*port_names(facts, node, None).first()?).to_owned()))
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::gpu_choice::{choose_gpus, occupied};
 use super::nccl_library;
 use super::pairs::rail_choice::choose_rails;
-use super::port_choice::{first_port, nearest_port};
+use super::port_choice::{nearest_port, port_names};
 use super::run::{Arm, Backend, Plan, Point, RankPlacement, Run};
 use crate::fact::{Facts, Id};
 
 /// What is asked for of a node's ranks. What is absent or empty is chosen.
 #[derive(Clone, Debug, Default)]
 pub struct RankRequest {
-    /// Who moves the data.
+    /// The backend that moves the data.
     pub backend: Option<Backend>,
     /// Whether an NCCL library was named.
     pub is_nccl_named: bool,
@@ -45,6 +45,7 @@ impl RankRequest {
             gid_index: self.gid_index,
             queue_pairs: self.qps,
             message: self.message,
+            rails: self.device.clone(),
             ..RankPlacement::default()
         }
     }
@@ -64,7 +65,7 @@ pub enum RankChoiceError {
 /// The ranks that take part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChosenRanks {
-    /// Who moves the data.
+    /// The backend that moves the data.
     pub backend: Backend,
     /// NCCL's file.
     pub library: Option<String>,
@@ -116,8 +117,8 @@ pub fn choose_ranks(
     match backend {
         Backend::Nccl => choose_nccl_ranks(facts, node, request, gpus, library, notes),
         Backend::Verbs if request.on_gpus => choose_verbs_on_gpus(facts, node, request, &gpus),
-        Backend::Verbs => choose_in_host_memory(request, backend, first_port(facts, node)),
-        Backend::Tcp => choose_in_host_memory(request, backend, None),
+        Backend::Verbs => choose_in_host_memory(request, backend, &port_names(facts, node, None)),
+        Backend::Tcp => choose_in_host_memory(request, backend, &[]),
     }
 }
 
@@ -147,19 +148,24 @@ fn choose_backend(
 fn choose_in_host_memory(
     request: &RankRequest,
     backend: Backend,
-    port: Option<String>,
+    ports: &[&str],
 ) -> Result<ChosenRanks, RankChoiceError> {
     if !request.gpus.is_empty() {
         let why = format!("--gpus: {} uses none", backend.name());
         return Err(RankChoiceError::Request(why));
     }
     let ranks = 0..request.ranks.unwrap_or(2) as usize;
+    let mut ranks: Vec<RankPlacement> = ranks
+        .map(|rank| request.placement(rank, None, ports.first().map(|name| (*name).into())))
+        .collect();
+    if request.device.is_empty() {
+        let rails = || ports.iter().map(|name| (*name).into()).collect();
+        ranks.iter_mut().for_each(|rank| rank.rails = rails());
+    }
     Ok(ChosenRanks {
         backend,
         library: None,
-        ranks: ranks
-            .map(|rank| request.placement(rank, None, port.clone()))
-            .collect(),
+        ranks,
     })
 }
 
@@ -242,7 +248,8 @@ fn first_occupied(
     Some(format!("{why} (--force measures at the same time)"))
 }
 
-/// Gives ranks that use sockets the addresses of these names, which may be interfaces, else those of the node's rails.
+/// Gives ranks that use sockets the addresses of these names, which may be interfaces, else those of the node's rails; ranks that use RDMA an address
+/// for sockets in its place, where the node has one.
 ///
 /// # Errors
 ///
@@ -255,6 +262,9 @@ pub fn assign_addresses(
     mut ranks: ChosenRanks,
 ) -> Result<ChosenRanks, String> {
     if ranks.backend != Backend::Tcp {
+        let address = to_rank_0.map(|address| address.to_string());
+        let all = ranks.ranks.iter_mut();
+        all.for_each(|rank| rank.address.clone_from(&address));
         return Ok(ranks);
     }
     let is_address = |name: &String| name.parse::<IpAddr>().is_ok();
@@ -267,6 +277,7 @@ pub fn assign_addresses(
     };
     for (rank, place) in ranks.ranks.iter_mut().enumerate() {
         place.device = addresses.get(rank % addresses.len().max(1)).cloned();
+        place.rails.clone_from(&addresses);
     }
     Ok(ranks)
 }

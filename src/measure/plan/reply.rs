@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::plan::run::Point;
-use crate::source::Answer;
 use crate::source::wire::Line;
 
 /// What became of a rank in a run: the answer to `{"bench":"collective","arm":…,"round":…,"rank":…}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankReply {
     /// How it ended.
     pub ended: Ended,
@@ -125,7 +124,7 @@ impl Carried {
 }
 
 /// How a rank ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// It measured all points.
@@ -141,6 +140,7 @@ pub enum Ended {
         error: String,
     },
     /// It did not end by the deadline, made no step for longer than its steps before took, and was killed.
+    #[default]
     Hung,
     /// It did not end by the deadline, and went on until it was killed.
     Slow {
@@ -165,13 +165,9 @@ pub enum Ended {
 
 /// The points that the rank which came furthest measured, by the recorded lines of a run.
 pub fn measured_points(lines: &[Line]) -> Vec<Point> {
-    let replies = lines.iter().filter_map(|line| match line {
-        Line::Reply { reply, .. } => match &reply.said {
-            Ok(Answer::Value(value)) => RankReply::deserialize(&**value).ok(),
-            _ => None,
-        },
-        _ => None,
-    });
+    let replies = lines
+        .iter()
+        .filter_map(|line| RankReply::deserialize(line.value()?).ok());
     let furthest = replies.max_by_key(|reply| reply.points.len());
     let points = furthest.map(|reply| reply.points).unwrap_or_default();
     points.into_iter().map(|reply| reply.point).collect()

@@ -1,6 +1,6 @@
 //! The runs of collectives as they were made: what each rank measured, and what the ranks of an arm measured together.
 
-use super::reply::{Ended, RankReply};
+use super::reply::{Ended, PointReply, RankReply};
 use super::statistics;
 use crate::measure::plan::run::{Plan, Point, Run};
 use crate::source::{Answer, Micros, Refusal, Source};
@@ -137,22 +137,23 @@ impl Results {
             let Some(replies) = replies.into_iter().collect::<Option<Vec<_>>>() else {
                 continue;
             };
-            let trials = replies
-                .iter()
-                .map(|reply| reply.ms.len())
-                .min()
-                .unwrap_or(0);
-            for trial in 0..trials {
-                let of_ranks = replies.iter().filter_map(|reply| reply.ms.get(trial));
-                let mean = of_ranks.sum::<f64>() / replies.len() as f64;
-                let seconds = mean / 1e3 / point.iterations.max(1) as f64;
-                if seconds > 0.0 && seconds.is_finite() {
-                    row.seconds.push(seconds);
-                }
-            }
+            row.seconds
+                .extend(trial_seconds(&replies, point.iterations));
         }
         row
     }
+}
+
+/// How long an operation took in each trial: the mean over the ranks, as nccl-tests has it. `replies` has one of each rank.
+pub fn trial_seconds(replies: &[&PointReply], iterations: u64) -> Vec<f64> {
+    let trials = replies.iter().map(|reply| reply.ms.len()).min();
+    (0..trials.unwrap_or(0))
+        .map(|trial| {
+            let all: f64 = replies.iter().filter_map(|reply| reply.ms.get(trial)).sum();
+            all / replies.len() as f64 / 1e3 / iterations.max(1) as f64
+        })
+        .filter(|seconds| *seconds > 0.0 && seconds.is_finite())
+        .collect()
 }
 
 impl RunResult {

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::collective::{Collective, DataType, Reduction};
+use super::host_arms::placed;
 use crate::source::Question;
 use crate::source::question::Argument;
 
 /// The name of the benchmark: `{"bench":"collective"}`.
 pub const NAME: &str = "collective";
 
-/// Who moves the data.
+/// The backend that moves the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
@@ -64,6 +65,18 @@ pub struct RankPlacement {
     /// Bytes of an RDMA write at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<u64>,
+    /// Bytes of an RDMA packet at most; absent where the ports decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u64>,
+    /// Connections between two ranks that use sockets; absent where the CPUs decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u64>,
+    /// What `device` can be on this node, in the order of the rails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rails: Vec<String>,
+    /// The address for sockets in place of RDMA.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 /// One operation of one size.
@@ -183,7 +196,7 @@ impl Run {
 /// What was measured, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Who moves the data.
+    /// The backend that moves the data.
     pub backend: Backend,
     /// The library that was named, or found; its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,6 +230,15 @@ impl Plan {
     /// The question what the ranks of a run wrote: the answer is a [`crate::nccl_log::Digest`].
     pub fn log_of(&self, run: Run) -> Question {
         run.question(NAME, &self.arms, [("log", 1.into())])
+    }
+
+    /// What moves the data of a rank in a run, and where the rank is.
+    pub fn placed(&self, run: Run, rank: usize) -> (Backend, RankPlacement) {
+        let place = self.ranks.get(rank).cloned().unwrap_or_default();
+        match self.arms.get(run.arm) {
+            Some(arm) => placed(&arm.set, self.backend, place),
+            None => (self.backend, place),
+        }
     }
 
     /// Takes the sizes and repetitions that ranks have settled on, so that all further runs have the same.

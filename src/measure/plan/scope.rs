@@ -100,9 +100,19 @@ pub struct Scopes {
     /// What nodes that are equals carry to each other over all rails of one, one way and alone, in bits per second; absent where pairs were not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u64>,
+    /// What the links between these nodes carry by the word of their hardware, in bits per second: over sockets no more than CPUs are expected to move;
+    /// absent where nobody knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<u64>,
     /// Parts of the nodes that were measured to find what makes the whole slow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bisection: Option<Bisection>,
+    /// Whether the connections were changed to find it: these runs are arms of the whole's plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arms: bool,
+    /// How long each step of an operation of few bytes takes from one rank to the next, in nanoseconds; absent where that was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_ns: Option<u64>,
 }
 
 impl Scope {
@@ -110,7 +120,8 @@ impl Scope {
     pub fn of(results: &Results, host: Option<String>) -> Option<Self> {
         let row = results.rows(0).pop()?;
         let ranks = results.plan.ranks.len() as u64;
-        let valid = row.wrong == 0 && results.runs.iter().all(|run| run.troubles().is_empty());
+        let mut runs = results.of(0);
+        let valid = row.wrong == 0 && runs.all(|run| run.troubles().is_empty());
         let busbw = row
             .point
             .collective
@@ -159,8 +170,8 @@ impl Scopes {
         Some(inside.busbw as f64 / binding as f64)
     }
 
-    /// What the network between the nodes carries: what equal pairs carry, else what the fastest part of the nodes reaches. One rank of each node is no
-    /// measure of it: a slow node slows these ranks as much as all of them.
+    /// What the network between the nodes was seen to carry: what equal pairs carry, else what the fastest part of the nodes reaches. One rank of each node
+    /// is no measure of it: a slow node slows these ranks as much as all of them.
     fn network(&self) -> Option<u64> {
         let parts = self.bisection.iter().flat_map(|all| &all.parts);
         let several = parts.filter(|part| part.nodes.len() > 1);
@@ -168,9 +179,9 @@ impl Scopes {
             .or_else(|| several.filter_map(|part| part.busbw).max())
     }
 
-    /// What the whole should reach: what the network carries, or what a node reaches where that is less.
+    /// What the whole should reach: what the network between the nodes carries, by its links where these are known, or what a node reaches where that is less.
     fn binding(&self) -> Option<u64> {
-        let network = self.network()?;
+        let network = self.network().max(self.links)?;
         let inside = self.usual_inside().map_or(network, |scope| scope.busbw);
         Some(network.min(inside)).filter(|rate| *rate > 0)
     }
@@ -218,20 +229,41 @@ impl Scopes {
             Some(slower) if slower < 1.05 => format!("{nodes} nodes are as fast as one"),
             Some(slower) => format!("{nodes} nodes are {} slower than one", times(slower)),
         };
-        let (Some(of_expected), Some(network)) = (self.of_expected(), self.network()) else {
+        let (Some(of_expected), Some(binding)) = (self.of_expected(), self.binding()) else {
             return Some(format!("{head}; what two of them carry was not measured"));
         };
         let is_slow = of_expected.0 < slow_below.0;
-        let carry = match self.pairs {
-            Some(_) => format!("two nodes carry {} to each other", rate(network)),
-            None => format!("the fastest part of them reaches {}", rate(network)),
+        let seen = match (self.pairs, self.network()) {
+            (Some(pairs), _) => format!("two nodes carry {} to each other", rate(pairs)),
+            (None, Some(part)) => format!("the fastest part of them reaches {}", rate(part)),
+            (None, None) => "what two of them carry was not measured".to_owned(),
         };
-        Some(match (is_slow, self.expected()) {
-            (true, Some(expected)) => format!("{head}; {} expected", times(expected)),
-            (true, None) => format!("{head}; {} expected", rate(network)),
-            (false, _) if head.ends_with("as fast as one") => format!("{head}: {carry}"),
-            (false, _) => format!("{head}, as expected: {carry}"),
+        let links = self
+            .links
+            .map(|links| format!("their links {}", rate(links)));
+        let expected = self.expected().map_or_else(|| rate(binding), times);
+        Some(match (is_slow, links) {
+            (true, Some(links)) if self.are_links_idle(slow_below) => {
+                format!("{head}; {expected} expected: {seen}, {links}")
+            }
+            (true, _) => format!("{head}; {expected} expected"),
+            (false, links) => {
+                let as_expected = match head.ends_with("as fast as one") {
+                    true => "",
+                    false => ", as expected",
+                };
+                let links = links.unwrap_or_else(|| {
+                    "what their links can carry is not known, so a network that is slow everywhere looks like this too".into()
+                });
+                format!("{head}{as_expected}: {seen}; {links}")
+            }
         })
+    }
+
+    /// Whether pairs of nodes carry much less than their links: all of the network is slow.
+    pub fn are_links_idle(&self, slow_below: Percent) -> bool {
+        let share = self.network().zip(self.links);
+        share.is_some_and(|(seen, links)| (seen as f64) < slow_below.0 / 100.0 * links as f64)
     }
 
     /// The sentence: `multi-node is 9.1× slower than single-node: one rank a node carries 10.0 GB/s between the nodes`.
@@ -279,8 +311,7 @@ mod tests {
             inside: vec![scope(90), scope(80)],
             between: Some(scope(10)),
             whole: Some(scope(8)),
-            pairs: None,
-            bisection: None,
+            ..Scopes::default()
         };
         assert_eq!(
             scopes.sentence().unwrap(),
@@ -316,7 +347,7 @@ mod tests {
                 ..scope(4)
             }),
             pairs: Some(10 * 8_000_000_000),
-            bisection: None,
+            ..Scopes::default()
         };
         assert_eq!(scopes.of_expected(), Some(Percent(40.0)));
         assert_eq!(
@@ -350,10 +381,27 @@ mod tests {
         scopes.whole.as_mut().unwrap().busbw = 10 * 8_000_000_000;
         assert_eq!(
             scopes.against_one(slow_below).unwrap(),
-            "3 nodes are 8.8× slower than one, as expected: the fastest part of them reaches 11.0 GB/s"
+            "3 nodes are 8.8× slower than one, as expected: the fastest part of them reaches 11.0 GB/s; what their links can carry is not known, so a network that is slow everywhere looks like this too"
         );
         scopes.whole.as_mut().unwrap().busbw = 4 * 8_000_000_000;
         scopes.bisection = None;
+        // All pairs are equal, and their links carry far more.
+        let reaches_pairs = |links| Scopes {
+            pairs: Some(4 * 8_000_000_000),
+            links: Some(links),
+            ..scopes.clone()
+        };
+        let slow = reaches_pairs(50 * 8_000_000_000);
+        assert_eq!(slow.of_expected(), Some(Percent(8.0)));
+        assert_eq!(
+            slow.against_one(slow_below).unwrap(),
+            "3 nodes are 22× slower than one; 1.8× expected: two nodes carry 4.00 GB/s to each other, their links 50.0 GB/s"
+        );
+        let well = reaches_pairs(5 * 8_000_000_000);
+        assert_eq!(
+            well.against_one(slow_below).unwrap(),
+            "3 nodes are 22× slower than one, as expected: two nodes carry 4.00 GB/s to each other; their links 5.00 GB/s"
+        );
         // Of one rank on each node nobody knows what a node reaches alone.
         scopes.pairs = Some(10 * 8_000_000_000);
         scopes.inside.clear();

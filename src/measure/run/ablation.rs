@@ -16,7 +16,8 @@ use super::team::Team;
 use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmRequest, arms, gdr_off};
-use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds};
+use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds, round_in_words};
+use crate::measure::plan::host_arms::host_arms;
 use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::reply::{RankReply, measured_points};
 use crate::measure::plan::results::{Results, RunResult};
@@ -24,7 +25,6 @@ use crate::measure::plan::run::{Arm, Backend, Plan, Point, Run};
 use crate::nccl_log::Digest;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
-use crate::source::{Answer, Reply};
 
 /// The size by which arms are compared, with NCCL.
 const SIZE: u64 = 1 << 30;
@@ -45,6 +45,8 @@ pub struct AblationRequest {
     pub budget: Duration,
     /// How long a run may take.
     pub deadline: Duration,
+    /// The plan to which arms are added; where its baseline was measured already, the rounds go on from there.
+    pub begun: Option<Plan>,
     /// Says by NCCL's log whether GPUDirect RDMA is used between nodes: an arm without it is added then. `None` adds none.
     pub uses_gdr: Option<fn(Digest) -> bool>,
 }
@@ -62,33 +64,34 @@ pub fn measure_arms(
     show: ShowProgress,
 ) -> anyhow::Result<Option<String>> {
     let on_gpus = ranks.backend == Backend::Nccl;
-    if !on_gpus && request.arms.variables.is_empty() {
-        let name = ranks.backend.name();
-        let why = format!(
-            "{name} has one path, and no variable disables it: only NCCL is ablated (--arm NAME=VALUE measures any variable)"
-        );
-        return Ok(Some(why));
-    }
     let size = request.size.unwrap_or(match on_gpus {
         true => SIZE,
         false => SIZE_IN_HOST_MEMORY,
     });
     let count = ranks.ranks.len() as u64;
-    let points = vec![Point::all_reduce(size, count)];
+    let begun = request.begun.clone();
+    let points = match &begun {
+        Some(begun) => begun.points.clone(),
+        None => vec![Point::all_reduce(size, count)],
+    };
     let own = team.map(|team| team.own_of(&ranks));
     if let Err(why) = check_buffers(own.as_ref().unwrap_or(&ranks), &points) {
         return Ok(Some(why));
     }
     let also = on_gpus && request.size.is_none();
     let largest = also.then(|| Point::all_reduce(REFERENCE, count));
-    let arms = arms(&ArmRequest {
-        switches: on_gpus && request.arms.switches,
-        ..request.arms.clone()
-    });
-    let plan = Plan {
-        arms,
-        baseline_points: largest.into_iter().collect(),
-        ..ranks.plan(points, 0, clock::boottime_ns())
+    let mut asked = request.arms.clone();
+    if !on_gpus && std::mem::take(&mut asked.switches) {
+        asked.variables.splice(0..0, host_arms(&ranks));
+    }
+    let arms = arms(&asked);
+    let plan = match begun {
+        Some(begun) => Plan { arms, ..begun },
+        None => Plan {
+            arms,
+            baseline_points: largest.into_iter().collect(),
+            ..ranks.plan(points, 0, clock::boottime_ns())
+        },
     };
     run_rounds(recording, plan, request, team, show)?;
     Ok(None)
@@ -112,16 +115,20 @@ fn run_rounds(
     let arms = Cell::new(plan.arms.len());
     let until = clock::now().checked_add(request.budget);
     let mut all: Vec<Line> = Vec::new();
+    let begun = plan.runs.iter().map(|run| run.round + 1).max().unwrap_or(0);
     carry_out_rounds(
         request.rounds,
         spent_after(request.budget),
         &arms,
         |arm, round| {
-            let run = Run { arm, round };
+            let run = Run {
+                arm,
+                round: begun + round,
+            };
             plan.runs.push(run);
             let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
             let lines = run_once(&how, &plan, run, team, |step| {
-                let run = format!("round {} of {}: {name}", round + 1, request.rounds);
+                let run = format!("{}: {name}", round_in_words(round, request.rounds));
                 show(measuring(&run, step, until));
             })?;
             plan.adopt(&measured_points(&lines));
@@ -159,16 +166,9 @@ fn outcome(plan: &Plan, run: Run, lines: &[Line]) -> RunOutcome {
     let ranks: Vec<Result<RankReply, String>> = lines
         .iter()
         .take(plan.ranks.len())
-        .map(|line| match line {
-            Line::Reply {
-                reply:
-                    Reply {
-                        said: Ok(Answer::Value(value)),
-                        ..
-                    },
-                ..
-            } => RankReply::deserialize(&**value).map_err(|e| e.to_string()),
-            _ => Err("no reply".into()),
+        .map(|line| match line.value() {
+            Some(value) => RankReply::deserialize(value).map_err(|e| e.to_string()),
+            None => Err("no reply".into()),
         })
         .collect();
     let at = lines.iter().filter_map(|line| match line {
@@ -200,13 +200,6 @@ fn outcome(plan: &Plan, run: Run, lines: &[Line]) -> RunOutcome {
 
 /// What NCCL wrote in a run.
 fn digest(plan: &Plan, run: Run, lines: &[Line]) -> Option<Digest> {
-    lines.iter().find_map(|line| match line {
-        Line::Reply {
-            question, reply, ..
-        } if *question == plan.log_of(run) => match &reply.said {
-            Ok(Answer::Value(value)) => Digest::deserialize(&**value).ok(),
-            _ => None,
-        },
-        _ => None,
-    })
+    let is_log = |line: &&Line| matches!(line, Line::Reply { question, .. } if *question == plan.log_of(run));
+    Digest::deserialize(lines.iter().find(is_log)?.value()?).ok()
 }

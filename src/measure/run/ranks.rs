@@ -89,8 +89,10 @@ const STALL_LEAST: Duration = Duration::from_secs(20);
 /// The same for a rank that got on until the deadline.
 const GETS_ON_TIMES: u32 = 3;
 const GETS_ON_LEAST: Duration = Duration::from_secs(1);
-/// For how long a rank is watched to see whether it works.
-const WORK_SAMPLE: Duration = Duration::from_millis(300);
+/// For how long ranks are watched to see whether one works: on a slow network TCP may wait for seconds until it sends again what was lost.
+const WORK_SAMPLE: Duration = Duration::from_secs(5);
+/// How often they are looked at in that time.
+const WORK_POLL: Duration = Duration::from_millis(50);
 /// How long the other ranks may take to report after a rank failed.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long killed processes may take to exit: the driver first frees a GPU's memory. One that takes longer is abandoned.
@@ -159,10 +161,7 @@ pub fn run_part(
         let waiting = bad && ranks.iter().filter(|r| r.runs()).all(|r| r.given.is_some());
         let stalls = stalls(&ranks).filter(|_| !bad);
         if stalls.is_some_and(|stalls| moment >= stalls && stalls < ends)
-            && ranks
-                .iter()
-                .filter(|rank| rank.waits_for_no_rank())
-                .any(Rank::works)
+            && one_works(ranks.iter().filter(|rank| rank.waits_for_no_rank()))
         {
             // What still moves data is no stall.
             for rank in ranks.iter_mut().filter(|rank| rank.waits_for_no_rank()) {
@@ -389,25 +388,18 @@ impl Rank {
         Some((STALL_TIMES * longest).max(STALL_LEAST))
     }
 
-    /// Whether it uses a CPU where that means that it gets on: a backend that polls uses one while it hangs, too.
-    fn works(&self) -> bool {
+    /// How long it was on a CPU, where that means that it gets on: a backend that polls uses one while it hangs, too.
+    fn worked(&self) -> Option<Duration> {
         let pid = self.child.as_ref().map(Child::id);
-        let pid = pid.filter(|_| self.sleeps || is_local(&self.step));
-        let ran = || Some(CpuTime::of_process(pid?)?.ran);
-        let before = ran();
-        if before.is_none() {
-            return false;
-        }
-        std::thread::sleep(WORK_SAMPLE);
-        ran() > before
+        let pid = pid.filter(|_| self.sleeps || is_local(&self.step))?;
+        CpuTime::of_process(pid).map(|time| time.ran)
     }
 
-    /// Whether it got on until now, by the time that its operations took before, or by its work.
-    fn gets_on(&self) -> bool {
+    /// Whether its operation takes no longer than those before it took.
+    fn is_in_time(&self) -> bool {
         let since = self.seen.map_or(Duration::MAX, |seen| seen.elapsed());
         let usual = self.longest.filter(|_| is_operation(&self.step));
         usual.is_some_and(|longest| since <= (GETS_ON_TIMES * longest).max(GETS_ON_LEAST))
-            || self.works()
     }
 
     fn handle_message(&mut self, said: RankMessage, at: Micros) {
@@ -450,7 +442,7 @@ impl Rank {
 
     fn reply(self) -> RankReply {
         RankReply {
-            ended: self.ended.unwrap_or(Ended::Hung),
+            ended: self.ended.unwrap_or_default(),
             step: self.step,
             points: self.points,
             library: self.identity.library,
@@ -472,6 +464,22 @@ fn is_operation(step: &str) -> bool {
 /// Whether a rank does a step by itself: what it takes depends on its memory and its processor.
 fn is_local(step: &str) -> bool {
     step.ends_with(": preparing")
+}
+
+/// Whether one of the ranks gets on by its work: they are watched until one does, for [`WORK_SAMPLE`] at most.
+fn one_works<'r>(ranks: impl Iterator<Item = &'r Rank>) -> bool {
+    let before: Vec<(&Rank, Duration)> = ranks
+        .filter_map(|rank| Some((rank, rank.worked()?)))
+        .collect();
+    let until = clock::now() + WORK_SAMPLE;
+    while !before.is_empty() && clock::now() < until {
+        std::thread::sleep(WORK_POLL);
+        let mut all = before.iter();
+        if all.any(|(rank, before)| rank.worked().is_some_and(|now| now > *before)) {
+            return true;
+        }
+    }
+    false
 }
 
 /// When ranks that wait for no other one of this node have made no step for too long; `None` if nothing was learnt of one of them.
@@ -525,11 +533,8 @@ fn end_running(
 ) {
     let why = first_failure(ranks, first).or_else(|| away.map(str::to_owned));
     // One that gets on keeps all others waiting, and nothing hangs.
-    let is_slow = !bad
-        && ranks
-            .iter()
-            .filter(|r| r.waits_for_no_rank())
-            .any(Rank::gets_on);
+    let open = || ranks.iter().filter(|rank| rank.waits_for_no_rank());
+    let is_slow = !bad && (open().any(Rank::is_in_time) || one_works(open()));
     // Ranks in an all-gather hang because of those that are not in it.
     let missing: Vec<String> = ranks
         .iter()
@@ -633,7 +638,8 @@ fn start(
 ) -> std::io::Result<Rank> {
     let nothing = Arm::baseline();
     let arm = plan.arms.get(run.arm).unwrap_or(&nothing);
-    let environment = environment(plan.backend, how.base, &arm.set);
+    let (backend, place) = plan.placed(run, number);
+    let environment = environment(backend, how.base, &arm.set);
     let with = |command: &mut Command| {
         trusted::keep_plugins(command);
         for (name, value) in &environment {
@@ -659,8 +665,8 @@ fn start(
     let job = RankJob {
         rank: number,
         ranks: plan.ranks.len(),
-        place: plan.ranks.get(number).cloned().unwrap_or_default(),
-        backend: plan.backend,
+        place,
+        backend,
         library: plan.library.clone(),
         points,
         seconds: how.deadline.as_secs_f64(),
@@ -670,7 +676,7 @@ fn start(
         step: "starting".into(),
         // Connecting, waiting for the others, closing.
         of: 3 + job.points.iter().map(Point::steps).sum::<u64>(),
-        sleeps: plan.backend == Backend::Tcp,
+        sleeps: backend == Backend::Tcp,
         ..Rank::default()
     };
     if let Some(pipe) = child.stdin.take() {
@@ -799,7 +805,7 @@ mod tests {
     fn patience_is_learnt_from_the_operations_of_a_point() {
         let mut rank = Rank::default();
         rank.begin("connecting".into());
-        assert!(rank.patience().is_none() && !rank.gets_on());
+        assert!(rank.patience().is_none() && !rank.is_in_time());
         rank.begin("all-reduce of 4 MiB: preparing".into());
         rank.begin("all-reduce of 4 MiB: warm-up 1 of 2".into());
         assert_eq!(stalls(std::slice::from_ref(&rank)), None);
@@ -807,10 +813,10 @@ mod tests {
         assert_eq!(rank.patience(), Some(STALL_LEAST));
         rank.longest = Some(Duration::from_secs(7));
         assert_eq!(rank.patience(), Some(Duration::from_secs(70)));
-        assert!(rank.gets_on());
+        assert!(rank.is_in_time());
         // Its operations took 7 s, and this one 22 s.
         rank.seen = clock::now().checked_sub(Duration::from_secs(22));
-        assert!(!rank.gets_on());
+        assert!(!rank.is_in_time());
         // The next point is of another size.
         rank.begin("all-reduce of 8 MiB: preparing".into());
         assert_eq!((rank.patience(), rank.steps), (None, 5));

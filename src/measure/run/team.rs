@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
 pub use self::members::Assembled;
@@ -83,6 +82,19 @@ impl Whole {
     pub fn scope(&self) -> Option<Scope> {
         self.scope.clone()
     }
+
+    /// The plan by which they measured it, for arms beside it: with the operation as its parts have it.
+    pub fn for_arms(&self) -> Plan {
+        let last = self.plan.points.len().saturating_sub(1);
+        let mut plan = self.plan.clone();
+        for point in plan.points.iter_mut().skip(last) {
+            *point = Point {
+                warmups: Some(1),
+                ..self.point.clone()
+            };
+        }
+        plan
+    }
 }
 
 impl Team {
@@ -138,9 +150,8 @@ impl Team {
             .filter(|_| scope.is_some())
             .map(|results| results.plan);
         let value = plan.map_or(Value::Null, |plan| plan.to_value());
-        let told = (self.session).exchange("whole", &[], StepAudience::Rank0, NEXT, value)?;
-        let plan = told.values.get(&0).filter(|value| !value.is_null());
-        let Some(plan) = plan.and_then(|value| Plan::from_value(value).ok()) else {
+        let told = self.session.of_rank_0("whole", NEXT, value)?;
+        let Ok(plan) = Plan::from_value(&told) else {
             return Ok(None);
         };
         let point = plan.points.last().cloned();
@@ -160,8 +171,7 @@ impl Team {
     ///
     /// Rank 0 is gone.
     pub fn agree(&self, step: &str, own: bool) -> anyhow::Result<bool> {
-        let told = (self.session).exchange(step, &[], StepAudience::Rank0, NEXT, json!(own))?;
-        Ok(told.values.get(&0) == Some(&Value::Bool(true)))
+        Ok(self.session.of_rank_0(step, NEXT, json!(own))? == Value::Bool(true))
     }
 
     /// The session of its nodes.
@@ -194,10 +204,8 @@ impl Team {
 
     /// The plan of rank 0, which all nodes take: the buffers hold what follows from its seed.
     fn agree_on(&self, step: &str, plan: &Plan) -> anyhow::Result<Plan> {
-        let all =
-            (self.session).exchange(step, &[], StepAudience::Rank0, SLACK, plan.to_value())?;
-        let value = all.values.get(&0).context("rank 0's plan")?;
-        Plan::from_value(value).map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))
+        let told = self.session.of_rank_0(step, SLACK, plan.to_value())?;
+        Plan::from_value(&told).map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))
     }
 
     /// The numbers of this node's ranks, if each node has so many.

@@ -8,7 +8,8 @@ use crate::fact::arms::{ArmRuns, Arms, Figures, TransportProof, Unit};
 use crate::fact::kleene::Several;
 use crate::fact::measurement::{self as fact, MeasurementBackend, Memory, NodeSpan};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, Why, limit};
-use crate::measure::plan::reply::{Ended, RankReply};
+use crate::measure::plan::reply::{Ended, PointReply, RankReply};
+use crate::measure::plan::results::trial_seconds;
 use crate::measure::plan::run::{Backend, Plan, Point, Run};
 use crate::measure::plan::statistics::{median, spread};
 use crate::nccl_log::Digest;
@@ -176,16 +177,21 @@ fn whole(
 
 impl Recorded {
     fn of(ask: &Ask<'_>, plan: &Plan, run: Run) -> Self {
-        let ranks = (0..plan.ranks.len())
+        let ranks: Vec<Result<RankReply, Gap>> = (0..plan.ranks.len())
             .map(|rank| reply(ask, plan.question_of(run, rank)))
             .collect();
-        let log = reply::<Digest>(ask, plan.log_of(run)).map(|digest| match plan.backend {
-            Backend::Nccl => {
-                let name = plan.arms.get(run.arm).map_or("run", |arm| &arm.name);
-                TransportProof::of_log(name, digest)
-            }
-            Backend::Verbs => TransportProof::of_backend(between(plan, InterNodeTransport::Rdma)),
-            Backend::Tcp => TransportProof::of_backend(between(plan, InterNodeTransport::Socket)),
+        let log = reply::<Digest>(ask, plan.log_of(run)).map(|digest| {
+            let means = match plan.placed(run, 0).0 {
+                Backend::Nccl => {
+                    let name = plan.arms.get(run.arm).map_or("run", |arm| &arm.name);
+                    return TransportProof::of_log(name, digest);
+                }
+                Backend::Verbs => InterNodeTransport::Rdma,
+                Backend::Tcp => InterNodeTransport::Socket,
+            };
+            let devices = ranks.iter().flatten();
+            let devices = devices.filter_map(|reply| reply.device.as_deref());
+            TransportProof::of_backend(between(plan, means), devices)
         });
         Recorded { run, ranks, log }
     }
@@ -256,7 +262,11 @@ fn one<'r>(
             }
         };
         let well = replies.iter().all(|reply| reply.ended == Ended::Well);
-        let seconds = seconds(&replies, at, point);
+        let points: Option<Vec<&PointReply>> =
+            replies.iter().map(|reply| reply.points.get(at)).collect();
+        let seconds = points.map_or(Vec::new(), |points| {
+            trial_seconds(&points, point.iterations)
+        });
         let figure = median(&seconds)
             .and_then(|time| {
                 let ranks = plan.ranks.len() as u64;
@@ -367,25 +377,6 @@ fn wrong(plan: &Plan, replies: &[(usize, &RankReply)], at: usize, seen: &mut Arm
         }
     }
     any
-}
-
-/// How long an operation took in each trial: the mean over the ranks, as nccl-tests has it. Empty where a rank did not measure it.
-fn seconds(replies: &[&RankReply], at: usize, point: &Point) -> Vec<f64> {
-    let of_ranks: Option<Vec<&Vec<f64>>> = replies
-        .iter()
-        .map(|reply| Some(&reply.points.get(at)?.ms))
-        .collect();
-    let Some(of_ranks) = of_ranks.filter(|ranks| !ranks.is_empty()) else {
-        return Vec::new();
-    };
-    let trials = of_ranks.iter().map(|ms| ms.len()).min().unwrap_or(0);
-    (0..trials)
-        .map(|trial| {
-            let all: f64 = of_ranks.iter().filter_map(|ms| ms.get(trial)).sum();
-            all / of_ranks.len() as f64 / 1e3 / point.iterations.max(1) as f64
-        })
-        .filter(|seconds| *seconds > 0.0 && seconds.is_finite())
-        .collect()
 }
 
 /// How much longer each rank took than the median of all, in percent.

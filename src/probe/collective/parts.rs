@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::told;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, limit, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Percent, Seconds, limit, node};
 use crate::measure::plan::bisection::BISECTED;
 use crate::measure::plan::scope::{COMPARED, Scopes};
 use crate::probe::Ask;
@@ -100,6 +100,10 @@ fn compare(facts: &mut Facts, node: Id, scopes: Option<&Scopes>, origin: &Origin
     facts.set(node, node::OF_EXPECTED, of_expected);
     facts.know(node, node::AGAINST_ONE, said.into(), origin);
     facts.know(node, node::SLOW_ALONE, slow_alone.into(), origin);
+    facts.know(node, node::STEPS_TIMED, scopes.step_ns.is_some(), origin);
+    if let Some(ns) = scopes.step_ns {
+        facts.know(node, node::STEP_LATENCY, Seconds(ns as f64 / 1e9), origin);
+    }
     if let Some(wait) = scopes
         .whole
         .as_ref()

@@ -79,12 +79,20 @@ impl TransportProof {
         proof
     }
 
-    /// A backend without NCCL: what it is, it uses.
-    pub(super) fn of_backend(between: InterNodeTransport) -> Self {
-        TransportProof {
+    /// A backend without NCCL: what it is, it uses, by the devices that its ranks name: `mlx5_0/1 GID 3, 1 queue pair, 512 KiB a write`.
+    pub(super) fn of_backend<'r>(
+        between: InterNodeTransport,
+        named: impl Iterator<Item = &'r str>,
+    ) -> Self {
+        let mut proof = TransportProof {
             between: Some(between),
             ..TransportProof::default()
+        };
+        for (device, how) in named.filter_map(|named| named.split_once(", ")) {
+            let devices = proof.devices.entry(how.to_owned()).or_default();
+            devices.insert(device.to_owned());
         }
+        proof
     }
 
     /// Adds what another run of the arm used.
@@ -100,6 +108,9 @@ impl TransportProof {
             (Some(a), Some(b)) => Some(a || b),
             (a, b) => a.or(b),
         };
+        for (how, devices) in other.devices {
+            self.devices.entry(how).or_default().extend(devices);
+        }
         for (ends, paths) in other.pairs {
             self.pairs.entry(ends).or_default().extend(paths);
         }

@@ -13,7 +13,7 @@ pub struct Tried {
     pub bad: bool,
 }
 
-/// Who is to blame.
+/// The part that is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blame {
     /// All of three nodes or more: the fabric between them, or what they have in common.

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{Gpu, Rail};
-use crate::fact::{Facts, Id, Subject, interface, node, port};
+use crate::fact::{Facts, Id, Subject, interface, netdev, node, path, port};
 use crate::measure::plan::gpu_choice::{choose_gpus, nearest_gpus, occupied};
 use crate::measure::plan::port_choice::active_ports;
 
@@ -34,7 +34,7 @@ pub fn choose_rails(
     let has = |id: &Id| addresses(facts, *id).contains(&address);
     let found = interfaces.find(has);
     let found = found.ok_or_else(|| format!("no interface has {address}"))?;
-    rail(facts, found, Some(address), None).map(|rail| vec![rail])
+    rail(facts, node, found, Some(address), None).map(|rail| vec![rail])
 }
 
 /// The RDMA ports of these names, else those that jobs use, whether or not their interfaces have addresses.
@@ -55,14 +55,10 @@ pub fn choose_rdma_rails(facts: &Facts, node: Id, wanted: &[String]) -> Result<V
     }
     let rail = |port: &Id| {
         of_port(facts, node, *port).unwrap_or_else(|| Rail {
-            interface: String::new(),
-            address: String::new(),
-            mtu: 0,
             speed: facts.known(*port, port::RATE).map(|rate| rate.0),
+            link: of_hardware(facts, node, None, Some(*port)),
             device: Some(facts.name(*port).to_owned()),
-            port: None,
-            gid: None,
-            gpu: None,
+            ..Rail::default()
         })
     };
     Ok(ports.iter().map(rail).collect())
@@ -114,7 +110,7 @@ fn port_of(facts: &Facts, node: Id, name: &str) -> Result<Id, String> {
 fn named(facts: &Facts, node: Id, name: &str) -> Result<Rail, String> {
     let mut interfaces = facts.below(node, Subject::Interface);
     if let Some(id) = interfaces.find(|id| facts.name(*id) == name) {
-        return rail(facts, id, None, port_of(facts, node, name).ok());
+        return rail(facts, node, id, None, port_of(facts, node, name).ok());
     }
     let port = port_of(facts, node, name)
         .map_err(|_| format!("--device {name}: there is no such interface"))?;
@@ -127,7 +123,7 @@ fn of_port(facts: &Facts, node: Id, port: Id) -> Option<Rail> {
     let netdev = facts.known(port, port::NETDEV)?;
     let mut interfaces = facts.below(node, Subject::Interface);
     let interface = interfaces.find(|id| *facts.name(*id) == *netdev)?;
-    rail(facts, interface, None, Some(port)).ok()
+    rail(facts, node, interface, None, Some(port)).ok()
 }
 
 fn addresses(facts: &Facts, interface: Id) -> Vec<IpAddr> {
@@ -137,8 +133,29 @@ fn addresses(facts: &Facts, interface: Id) -> Vec<IpAddr> {
         .collect()
 }
 
+/// What the hardware of a port carries, by its wire and by PCIe; of an interface without one by its own word.
+fn of_hardware(facts: &Facts, node: Id, interface: Option<Id>, port: Option<Id>) -> Option<u64> {
+    let rate = match (port, interface) {
+        (Some(port), _) => {
+            let name = format!("rail {}", facts.name(port).replace('/', ":"));
+            facts.known(facts.find(Subject::Path, node, &name)?, path::BANDWIDTH)?
+        }
+        (None, interface) => {
+            let interface = interface?;
+            // A veth says 10 Gb/s, whatever carries it.
+            facts
+                .known(interface, interface::PHYSICAL)
+                .filter(|is| *is)?;
+            let device = facts.find(Subject::Netdev, node, facts.name(interface))?;
+            facts.known(device, netdev::SPEED)?
+        }
+    };
+    Some(rate.0)
+}
+
 fn rail(
     facts: &Facts,
+    node: Id,
     interface: Id,
     address: Option<IpAddr>,
     of: Option<Id>,
@@ -161,9 +178,8 @@ fn rail(
         speed: of
             .and_then(|port| facts.known(port, port::RATE))
             .map(|rate| rate.0),
+        link: of_hardware(facts, node, Some(interface), of),
         device: of.map(|port| facts.name(port).to_owned()),
-        port: None,
-        gid: None,
-        gpu: None,
+        ..Rail::default()
     })
 }

@@ -35,7 +35,7 @@ pub enum Direction {
 pub struct Suspect {
     /// What is wrong.
     pub problem: SuspectProblem,
-    /// Who is to blame.
+    /// The part that is to blame.
     pub blame: Option<Blame>,
     /// Its name.
     pub name: String,
@@ -119,16 +119,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         let whole = ways.iter().filter(|way| !results.missing.contains(way));
         let whole: Vec<PairDirection> = whole.copied().collect();
         let Bad { strong, all: bad } = bad(results, &whole, problem, &reference, thresholds);
-        let is_known = |way: &&PairDirection| is_known(results, **way, problem);
-        let tried: Vec<Tried> = ways
-            .iter()
-            .filter(|way| way.from < way.to)
-            .filter(is_known)
-            .map(|way| Tried {
-                ends: (way.from, way.to),
-                bad: bad.contains(way) || bad.contains(&way.back()),
-            })
-            .collect();
+        let tried = tried(&ways, &bad, |way| is_known(results, *way, problem));
         let mut told: BTreeSet<PairDirection> = BTreeSet::new();
         for blame in accused(results, &tried) {
             let of_blame = |way: &&PairDirection| covers(blame, **way);
@@ -160,6 +151,20 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         found.push(apart);
     }
     found
+}
+
+/// The pairs of these ways of which something is known, and whether they are bad.
+fn tried(
+    ways: &[PairDirection],
+    bad: &BTreeSet<PairDirection>,
+    is_known: impl Fn(&PairDirection) -> bool,
+) -> Vec<Tried> {
+    let pairs = ways.iter().filter(|way| way.from < way.to && is_known(way));
+    let tried = pairs.map(|way| Tried {
+        ends: (way.from, way.to),
+        bad: bad.contains(way) || bad.contains(&way.back()),
+    });
+    tried.collect()
 }
 
 /// The fewest that explain the bad pairs, whatever became of the pairs of which a reply is missing: what is accused only if they are well, or only if
@@ -227,9 +232,19 @@ pub fn range(results: &Results) -> Option<Range> {
 
 /// What equals carry one way: the upper quarter of all ways, since one bad node of three is in most of them.
 pub fn usual(results: &Results) -> Option<f64> {
-    let ways = results.ways();
-    let rates = ways.iter().filter_map(|way| results.flow(*way)?.rate());
-    let mut rates: Vec<f64> = rates.collect();
+    usual_of(results, |way| results.flow(way)?.rate())
+}
+
+/// What the links of such ways carry by the word of their hardware; `None` where nobody knows it.
+pub fn links(results: &Results) -> Option<f64> {
+    let link = |end: End| results.plan.rail(end)?.link;
+    usual_of(results, |way| {
+        Some(link(way.from)?.min(link(way.to)?) as f64)
+    })
+}
+
+fn usual_of(results: &Results, rate: impl Fn(PairDirection) -> Option<f64>) -> Option<f64> {
+    let mut rates: Vec<f64> = results.ways().into_iter().filter_map(rate).collect();
     rates.sort_unstable_by(f64::total_cmp);
     part(&rates, 0.75)
 }
@@ -423,11 +438,16 @@ fn bad(
             }
         }
     };
+    with_weak(ways, is)
+}
+
+/// The ways that show a problem clearly, and those that share an end with one of them and show it weakly.
+fn with_weak(ways: &[PairDirection], is: impl Fn(&PairDirection, bool) -> bool) -> Bad {
     let strong: BTreeSet<PairDirection> =
         ways.iter().filter(|way| is(way, false)).copied().collect();
     let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
     let receivers: BTreeSet<End> = strong.iter().map(|way| way.to).collect();
-    // Who has a bad way already, is believed less of the others.
+    // The other paths of an end that has a bad path weigh less.
     let weak = ways
         .iter()
         .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))

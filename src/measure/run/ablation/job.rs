@@ -10,7 +10,7 @@ use regex_lite::Regex;
 use super::spent_after;
 use crate::live::clock;
 use crate::live::worker::Progress;
-use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds};
+use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds, round_in_words};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::job::JobPlan;
 use crate::measure::plan::run::{NAME, Run};
@@ -56,7 +56,7 @@ pub fn measure_job(
             let run = Run { arm, round };
             plan.runs.push(run);
             let name = plan.arms.get(arm).map_or("", |arm| &arm.name);
-            let what = format!("round {} of {}: {name}", round + 1, runs.rounds);
+            let what = format!("{}: {name}", round_in_words(round, runs.rounds));
             show(measuring(&what, "", until));
             let (reply, lines) = job::run(&how, &plan, run, |bytes| {
                 show(clearing());

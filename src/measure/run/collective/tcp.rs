@@ -3,8 +3,8 @@
 //! Between two ranks there are several connections, called *lanes*. Each lane carries its own slice of every part in a thread of its own, which sends
 //! and receives as soon as either can proceed: received data is forwarded while the rest is still under way.
 
-use crate::live::clock;
-use crate::live::random;
+use crate::fact::Bytes;
+use crate::live::{clock, random, tcp_info};
 use std::cmp::Ordering;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,7 +12,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::backend::{Backend, Identity, RankSetup};
 use super::rank_exchange::RankExchange;
@@ -24,7 +25,7 @@ use crate::measure::plan::collective::{Collective, DataType, Reduction};
 use crate::measure::plan::run::Point;
 use crate::source::Errno;
 
-/// Bytes that are sent or received at once.
+/// Bytes that are sent or received at once, if nobody names another number.
 const CHUNK: usize = 128 << 10;
 /// All steps process this many bytes of a part before the next ones, so that data just received and reduced is sent from the CPU's cache.
 const PIECE: usize = 256 << 10;
@@ -55,44 +56,45 @@ pub(super) fn connect(
     let address = match &place.place.device {
         Some(text) => text
             .parse::<IpAddr>()
-            .map_err(|e| failure("bind", None, format!("{text}: {e}")))?,
+            .map_err(|e| Failure::new("bind", format!("{text}: {e}")))?,
         None if alone => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        None => return Err(failure("bind", None, "no address was given for this rank")),
+        None => return Err(Failure::new("bind", "no address was given for this rank")),
     };
     let of = |function: &str, e: &std::io::Error| io_failure(function, &address.to_string(), e);
     let listener = TcpListener::bind((address, 0)).map_err(|e| of("bind", &e))?;
+    if let Some(mtu) = place.place.mtu {
+        // A segment is shorter than its packet by the headers of IP and TCP.
+        let headers = if address.is_ipv6() { 60 } else { 40 };
+        let segment = u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
+        tcp_info::limit_segments(&listener, segment).map_err(|e| of("setsockopt", &e))?;
+    }
+    let message = place.place.message.unwrap_or(CHUNK as u64);
+    let message = message.clamp(64, 1 << 30) as usize;
     let bound = listener.local_addr().map_err(|e| of("getsockname", &e))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let lanes = (cpus / here.max(1)).clamp(1, LANES);
-    let token = random::random_bytes().map_err(|e| of("getrandom", &e))?;
-    let token = u128::from_ne_bytes(token).to_string();
-    let given = exchange.all_gather(json!({
-        "address": bound.to_string(), "lanes": lanes, "token": token,
-    }))?;
-    let bad = || failure("exchange", None, "another rank gave no address");
-    let mut peers = Vec::with_capacity(given.len());
-    for value in &given {
-        let text = |name: &str| value.get(name).and_then(Value::as_str);
-        peers.push(Peer {
-            address: text("address")
-                .and_then(|a| a.parse().ok())
-                .ok_or_else(bad)?,
-            token: text("token").and_then(|t| t.parse().ok()).ok_or_else(bad)?,
-        });
-    }
-    let lanes = given
-        .iter()
-        .filter_map(|value| value.get("lanes")?.as_u64())
-        .min()
-        .unwrap_or(1)
-        .clamp(1, LANES as u64) as usize;
+    let lanes = (place.place.streams).map_or(cpus / here.max(1), |streams| streams as usize);
+    let lanes = lanes.clamp(1, LANES);
+    let own = Peer {
+        address: bound,
+        lanes,
+        token: random::random_bytes().map_err(|e| of("getrandom", &e))?,
+    };
+    let given = exchange.all_gather(json!(own))?;
+    let peers: Result<Vec<Peer>, _> = given.into_iter().map(serde_json::from_value).collect();
+    let bad = |e| Failure::new("exchange", format!("another rank gave no address: {e}"));
+    let peers = peers.map_err(bad)?;
+    let lanes = peers.iter().map(|peer| peer.lanes).min().unwrap_or(1);
+    let lanes = lanes.clamp(1, LANES);
     let s = if lanes == 1 { "" } else { "s" };
-    exchange.report_identity(Identity {
-        library: None,
-        version: None,
-        device: Some(format!("{address}, {lanes} connection{s} a pair")),
-        gpu_memory: None,
-    });
+    let used = format!(
+        "{address}, {lanes} connection{s}, {} a write",
+        Bytes(message as u64)
+    );
+    let mut identity = Identity {
+        device: Some(used.clone()),
+        ..Identity::default()
+    };
+    exchange.report_identity(identity.clone());
     let mut tcp = TcpBackend {
         rank: exchange.rank(),
         listener,
@@ -104,6 +106,7 @@ pub(super) fn connect(
         result: 0,
         sent: 0,
         in_place: false,
+        message,
     };
     for lane in &mut tcp.lanes {
         lane.connections.resize_with(tcp.peers.len(), || None);
@@ -111,29 +114,28 @@ pub(super) fn connect(
     let ranks = tcp.peers.len();
     let (next, previous) = ((tcp.rank + 1) % ranks, (tcp.rank + ranks - 1) % ranks);
     tcp.connect_missing(&[next, previous])?;
+    let stream = tcp.lanes[0].connections[next].as_ref();
+    if let Some(segment) = stream.and_then(tcp_info::segment) {
+        identity.device = Some(format!("{used}, {segment} B a segment"));
+        exchange.report_identity(identity);
+    }
     Ok(Box::new(tcp))
 }
 
-fn failure(function: &str, code: Option<i64>, error: impl Into<String>) -> Failure {
+fn io_failure(function: &str, what: &str, e: &std::io::Error) -> Failure {
     Failure {
         function: function.into(),
-        code,
-        error: error.into(),
+        code: e.raw_os_error().map(i64::from),
+        error: format!("{what}: {e}"),
     }
 }
 
-fn io_failure(function: &str, what: &str, e: &std::io::Error) -> Failure {
-    failure(
-        function,
-        e.raw_os_error().map(i64::from),
-        format!("{what}: {e}"),
-    )
-}
-
-/// Another rank: where it listens, and the token that it requires.
+/// A rank: where it listens, how many lanes it has CPUs for, and the token that it requires.
+#[derive(Serialize, Deserialize)]
 struct Peer {
     address: SocketAddr,
-    token: u128,
+    lanes: usize,
+    token: [u8; 16],
 }
 
 #[derive(Default)]
@@ -160,7 +162,7 @@ impl BackendBuffer {
         if length > 0 {
             let enomem = |errno: Errno| {
                 let why = format!("no {length} bytes of memory");
-                failure("mmap", Some(errno.0.into()), why)
+                Failure::new("mmap", why).code(errno.0)
             };
             let mut memory = PageMemory::new(length).map_err(enomem)?;
             // Touches all pages, which must not be part of the measurement.
@@ -195,6 +197,8 @@ struct TcpBackend {
     result: usize,
     sent: usize,
     in_place: bool,
+    /// Bytes that are sent or received at once.
+    message: usize,
 }
 
 impl TcpBackend {
@@ -266,21 +270,20 @@ impl TcpBackend {
     }
 }
 
-fn hello(token: u128, rank: usize, lane: usize) -> [u8; 32] {
+fn hello(token: [u8; 16], rank: usize, lane: usize) -> [u8; 32] {
     let mut bytes = [0; 32];
-    bytes[..16].copy_from_slice(&token.to_be_bytes());
+    bytes[..16].copy_from_slice(&token);
     bytes[16..24].copy_from_slice(&(rank as u64).to_be_bytes());
     bytes[24..].copy_from_slice(&(lane as u64).to_be_bytes());
     bytes
 }
 
 /// The peer's rank and lane, if its hello has this token.
-fn parse_hello(bytes: &[u8; 32], token: u128) -> Option<(usize, usize)> {
+fn parse_hello(bytes: &[u8; 32], token: [u8; 16]) -> Option<(usize, usize)> {
     let (said, rest) = bytes.split_first_chunk::<16>()?;
     let (rank, lane) = rest.split_first_chunk::<8>()?;
     let number = |bytes: &[u8; 8]| usize::try_from(u64::from_be_bytes(*bytes)).ok();
-    (u128::from_be_bytes(*said) == token)
-        .then_some((number(rank)?, number(lane.first_chunk::<8>()?)?))
+    (*said == token).then_some((number(rank)?, number(lane.first_chunk::<8>()?)?))
 }
 
 fn ready(stream: &TcpStream) -> std::io::Result<()> {
@@ -301,22 +304,15 @@ impl Backend for TcpBackend {
             )
         {
             let name = point.collective.name();
-            return Err(failure(name, None, "this collective has no in-place form"));
+            return Err(Failure::new(name, "this collective has no in-place form"));
         }
         let steps = rank_steps::plan_steps(point.collective, rank, ranks);
-        let others: Vec<usize> = steps
-            .sends
-            .iter()
-            .map(|send| send.to)
-            .chain(steps.receives.iter().map(|receive| receive.from))
-            .collect();
-        self.connect_missing(&others)?;
+        let to = steps.sends.iter().map(|send| send.to);
+        let from = steps.receives.iter().map(|receive| receive.from);
+        self.connect_missing(&to.chain(from).collect::<Vec<_>>())?;
         let whole = elements / ranks * ranks * size;
-        let work = if rank_steps::needs_scratch(point.collective, ranks) {
-            whole
-        } else {
-            0
-        };
+        let needs_scratch = rank_steps::needs_scratch(point.collective, ranks);
+        let work = if needs_scratch { whole } else { 0 };
         self.in_place = point.in_place;
         let (own, held) = match point.in_place {
             true => (0, shape.send.max(shape.receive) * size),
@@ -366,27 +362,25 @@ impl Backend for TcpBackend {
         };
         self.ring_barrier()?;
         let size = point.dtype.size();
-        let mut own = cut(self.own.bytes(), own_parts, lanes, size);
-        let mut held = cut_mut(self.held.bytes_mut(), held_parts, lanes, size);
-        let mut work = cut_mut(self.work.bytes_mut(), ranks, lanes, size);
-        let mut slices: Vec<LaneSlices<'_>> = Vec::with_capacity(lanes);
-        for _ in 0..lanes {
-            slices.push(LaneSlices {
-                own: own.pop().unwrap_or_default(),
-                held: held.pop().unwrap_or_default(),
-                work: work.pop().unwrap_or_default(),
-                own_is_held: self.in_place.then_some(InPlace {
-                    rank: self.rank,
-                    own_parts,
-                    held_parts: rank_steps::parts(point.collective, ranks).1,
-                }),
-            });
-        }
-        // From the last lane to the first.
-        slices.reverse();
-        let steps = &steps;
+        let own = cut(self.own.bytes(), own_parts, lanes, size);
+        let held = cut_mut(self.held.bytes_mut(), held_parts, lanes, size);
+        let work = cut_mut(self.work.bytes_mut(), ranks, lanes, size);
+        let own_is_held = self.in_place.then_some(InPlace {
+            rank: self.rank,
+            own_parts,
+            held_parts: rank_steps::parts(point.collective, ranks).1,
+        });
+        let of_lanes = own.into_iter().zip(held).zip(work);
+        let of_lanes = of_lanes.map(|((own, held), work)| LaneSlices {
+            own,
+            held,
+            work,
+            own_is_held,
+        });
+        let mut slices: Vec<LaneSlices<'_>> = of_lanes.collect();
+        let (steps, message) = (&steps, self.message);
         let drive = |lane: &Lane, slices: &mut LaneSlices<'_>| -> Result<(), Failure> {
-            let mut scratch = vec![0; CHUNK];
+            let mut scratch = vec![0; message];
             for _ in 0..point.iterations {
                 LaneOperation {
                     lane,
@@ -412,7 +406,7 @@ impl Backend for TcpBackend {
             for other in others {
                 let other = other
                     .join()
-                    .unwrap_or_else(|_| Err(failure("thread", None, "the thread panicked")));
+                    .unwrap_or_else(|_| Err(Failure::new("thread", "the thread panicked")));
                 done = done.and(other);
             }
             done
@@ -524,7 +518,7 @@ impl LaneSlices<'_> {
 impl Lane {
     fn to(&self, rank: usize) -> Result<&TcpStream, Failure> {
         let connection = self.connections.get(rank).and_then(Option::as_ref);
-        connection.ok_or_else(|| failure("connect", None, format!("no connection to rank {rank}")))
+        connection.ok_or_else(|| Failure::new("connect", format!("no connection to rank {rank}")))
     }
 
     fn send_byte(&self, to: usize) -> Result<(), Failure> {
@@ -577,7 +571,7 @@ fn pause(fds: &mut [PollFd<'_>]) -> Result<(), Failure> {
 }
 
 fn closed(rank: usize) -> Failure {
-    failure("recv", None, format!("rank {rank} closed the connection"))
+    Failure::new("recv", format!("rank {rank} closed the connection"))
 }
 
 /// The current step of the current piece.
@@ -661,7 +655,7 @@ impl LaneOperation<'_> {
                 if there == sent {
                     break;
                 }
-                let end = there.min(sent + CHUNK);
+                let end = there.min(sent + self.scratch.len());
                 let mut stream = self.lane.to(step.to)?;
                 match stream.write(&part[sent..end]) {
                     Ok(bytes) => {
@@ -719,7 +713,7 @@ impl LaneOperation<'_> {
     ) -> Result<Option<usize>, Failure> {
         let (into, own) = slices.write(step.into, step.with);
         let mut stream = self.lane.to(step.from)?;
-        let end = end.min(at + CHUNK);
+        let end = end.min(at + self.scratch.len());
         let read = match step.with {
             None => stream.read(&mut into[at..end]),
             Some(_) => {

@@ -17,7 +17,7 @@ const ABLE: Duration = Duration::from_secs(90);
 
 /// What is asked for of the pairs.
 pub struct PairRequest<'a> {
-    /// Who moves the data.
+    /// The backend that moves the data.
     pub backend: BackendRequest,
     /// The names of the rails; empty if they are chosen.
     pub device: &'a [String],
@@ -31,7 +31,7 @@ pub struct PairRequest<'a> {
 
 /// What was decided, and what this node has for it.
 pub struct BackendDecision {
-    /// Who moves the data.
+    /// The backend that moves the data.
     pub(super) backend: Backend,
     /// Why.
     pub(super) why: Why,

@@ -241,8 +241,7 @@ impl PairRounds<'_> {
             again = bad_pairs(&gathering.results, self.times.limits);
         }
         let value = serde_json::to_value(&again)?;
-        let told = (self.session).exchange("again", &[], StepAudience::Rank0, JUDGING, value)?;
-        let told = told.values.get(&0).cloned().unwrap_or_default();
+        let told = self.session.of_rank_0("again", JUDGING, value)?;
         let again: Vec<Vec<(End, End)>> =
             serde_json::from_value(told).context("what is measured again")?;
         let all = again.len();
@@ -328,10 +327,8 @@ impl PairRounds<'_> {
             true => judge(&gathering.results),
             false => Hopeless::default(),
         };
-        let step = format!("hopeless {name}");
-        let value = serde_json::to_value(&own)?;
-        let told = (self.session).exchange(&step, &[], StepAudience::Rank0, JUDGING, value)?;
-        let told = told.values.get(&0).cloned().unwrap_or_default();
+        let (step, value) = (format!("hopeless {name}"), serde_json::to_value(&own)?);
+        let told = self.session.of_rank_0(&step, JUDGING, value)?;
         serde_json::from_value(told).context("what is not tried any more")
     }
 

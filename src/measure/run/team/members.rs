@@ -18,7 +18,7 @@ use crate::measure::run::progress::ShowProgress;
 const OFFERS: Duration = Duration::from_secs(60);
 
 /// What a node offers for the measurement.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct Offer {
     /// Why it has nothing.
     #[serde(default)]
@@ -52,16 +52,14 @@ impl Team {
     ) -> anyhow::Result<Result<Assembled, String>> {
         let offer = match own {
             Ok(chosen) => Offer {
-                unable: None,
                 backend: Some(chosen.backend),
                 library: chosen.library,
                 ranks: chosen.ranks,
+                ..Offer::default()
             },
             Err(why) => Offer {
                 unable: Some(why),
-                backend: None,
-                library: None,
-                ranks: Vec::new(),
+                ..Offer::default()
             },
         };
         let value = serde_json::to_value(&offer)?;

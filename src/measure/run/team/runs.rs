@@ -14,7 +14,6 @@ use crate::measure::plan::run::{NAME, Plan, Run};
 use crate::measure::run::progress::measuring;
 use crate::measure::run::ranks::{self, LocalRanks, RankProcess, RemoteRanks};
 use crate::nccl_log::digest::Digest;
-use crate::source::Answer;
 use crate::source::wire::{self, Line};
 
 impl Team {
@@ -128,9 +127,9 @@ impl Team {
     }
 
     fn next(&self, number: u64, value: Value) -> anyhow::Result<Value> {
-        let step = format!("next {number}");
-        let mut all = (self.session).exchange(&step, &[], StepAudience::Rank0, NEXT, value)?;
-        Ok(all.values.remove(&0).unwrap_or(Value::Null))
+        Ok(self
+            .session
+            .of_rank_0(&format!("next {number}"), NEXT, value)?)
     }
 
     /// The lines of a run of all nodes, at rank 0.
@@ -182,8 +181,7 @@ impl Team {
                 };
                 at = at.max(reply.at);
                 if *question == plan.log_of(run)
-                    && let Ok(Answer::Value(value)) = &reply.said
-                    && let Ok(digest) = Digest::deserialize(&**value)
+                    && let Some(Ok(digest)) = line.value().map(Digest::deserialize)
                 {
                     match &mut log {
                         None => log = Some(digest),
@@ -206,14 +204,6 @@ impl Team {
 fn stopped(why: String) -> RankReply {
     RankReply {
         ended: Ended::Stopped { why },
-        step: String::new(),
-        points: Vec::new(),
-        library: None,
-        version: None,
-        device: None,
-        host: None,
-        removed: Vec::new(),
-        carried: None,
-        gpu_memory: None,
+        ..RankReply::default()
     }
 }

@@ -14,6 +14,9 @@ use crate::measure::run::ranks::{self, RankProcess};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Line};
 
+/// Bytes of an operation whose time is that of its steps.
+const FEW: u64 = 8;
+
 impl Team {
     /// What the operation reaches inside each node, and with one rank of each node.
     ///
@@ -62,21 +65,54 @@ impl Team {
                     ranks.push(place.clone());
                 }
             }
-            let count = ranks.len();
-            let between = ChosenRanks {
-                ranks,
-                ..own.clone()
-            };
-            let between = self.agree_on(
-                "between plan",
-                &between.plan(vec![fit(count)], 1, clock::boottime_ns()),
-            )?;
-            if let Some(lines) = self.make(how, &between, "between")? {
-                scopes.between =
-                    results(&between, lines).and_then(|results| Scope::of(&results, None));
-            }
+            let point = fit(ranks.len());
+            let between = self.together(how, "between", (own, ranks), point)?;
+            scopes.between = between.and_then(|results| Scope::of(&results, None));
         }
         Ok(scopes)
+    }
+
+    /// How long each step of an operation of few bytes takes with all ranks, in nanoseconds. Rank 0 has it.
+    ///
+    /// # Errors
+    ///
+    /// A node is gone.
+    pub fn step_time(
+        &self,
+        how: &RankProcess<'_>,
+        Whole { plan, .. }: &Whole,
+        own: &ChosenRanks,
+    ) -> anyhow::Result<Option<u64>> {
+        let ranks = plan.ranks.len() as u64;
+        let few = Point {
+            trials: 3,
+            ..Point::all_reduce(FEW, ranks)
+        };
+        let steps = 2 * ranks.saturating_sub(1).max(1);
+        let results = self.together(how, "latency", (own, plan.ranks.clone()), few)?;
+        let scope = results
+            .as_ref()
+            .filter(|all| Scope::of(all, None).is_some());
+        let seconds = scope.and_then(|results| results.rows(0).pop()?.time());
+        Ok(seconds.map(|seconds| (seconds * 1e9 / steps as f64) as u64))
+    }
+
+    /// What these ranks of all nodes measure together, at rank 0.
+    fn together(
+        &self,
+        how: &RankProcess<'_>,
+        name: &str,
+        (chosen, ranks): (&ChosenRanks, Vec<RankPlacement>),
+        point: Point,
+    ) -> anyhow::Result<Option<Results>> {
+        let chosen = ChosenRanks {
+            ranks,
+            ..chosen.clone()
+        };
+        let plan = chosen.plan(vec![point], 1, clock::boottime_ns());
+        let plan = self.agree_on(&format!("{name} plan"), &plan)?;
+        let lines = self.make(how, &plan, name)?;
+        Ok(lines.and_then(|lines| results(&plan, lines)))
     }
 
     /// What this node's ranks reach alone.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::wording::{self, rate};
-use super::{Direction, Suspect, SuspectProblem, Thresholds, covers};
-use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried};
+use super::{Direction, Suspect, SuspectProblem, Thresholds, covers, tried, with_weak};
+use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{Flow, Gpu, Memory, PairDirection, Results};
 
@@ -32,37 +32,15 @@ pub(super) fn suspects(
         host(*way).is_some() && on_gpus(*way).is_some_and(is)
     };
     let bad: BTreeSet<PairDirection> = ways.iter().copied().filter(fails).collect();
-    found.extend(accused(
-        results,
-        SuspectProblem::GpuFails,
-        &ways,
-        &bad,
-        is_tried,
-    ));
+    let problem = SuspectProblem::GpuFails;
+    found.extend(accused(results, problem, &ways, &bad, is_tried));
     let share = |way: &PairDirection| Some(on_gpus(*way)?.rate()? / host(*way)?.rate()?);
     let is_slow = |way: &PairDirection, is_beside: bool| {
         share(way).is_some_and(|share| share < thresholds.slow_on_gpus.value(is_beside))
     };
-    let strong: BTreeSet<PairDirection> = (ways.iter().copied())
-        .filter(|way| is_slow(way, false))
-        .collect();
-    let senders: BTreeSet<End> = strong.iter().map(|way| way.from).collect();
-    let receivers: BTreeSet<End> = strong.iter().map(|way| way.to).collect();
-    // Who has a bad way already, is believed less of the others.
-    let weak = ways
-        .iter()
-        .copied()
-        .filter(|way| senders.contains(&way.from) || receivers.contains(&way.to))
-        .filter(|way| is_slow(way, true));
-    let bad: BTreeSet<PairDirection> = weak.chain(strong.iter().copied()).collect();
-    let is_measured = |way: &PairDirection| share(way).is_some();
-    found.extend(accused(
-        results,
-        SuspectProblem::GpuSlow,
-        &ways,
-        &bad,
-        is_measured,
-    ));
+    let bad = with_weak(&ways, is_slow).all;
+    let (problem, is_measured) = (SuspectProblem::GpuSlow, |way: &_| share(way).is_some());
+    found.extend(accused(results, problem, &ways, &bad, is_measured));
     found
 }
 
@@ -74,23 +52,13 @@ fn accused(
     bad: &BTreeSet<PairDirection>,
     is_known: impl Fn(&PairDirection) -> bool,
 ) -> Vec<Suspect> {
-    let tried: Vec<Tried> = ways
-        .iter()
-        .filter(|way| way.from < way.to)
-        .filter(|way| is_known(way) || is_known(&way.back()))
-        .map(|way| Tried {
-            ends: (way.from, way.to),
-            bad: bad.contains(way) || bad.contains(&way.back()),
-        })
-        .collect();
+    let tried = tried(ways, bad, |way| is_known(way) || is_known(&way.back()));
     let one = |blame: Blame| {
         let accusing = bad.iter().filter(|way| covers(blame, **way));
         suspect(results, problem, blame, accusing.copied().collect())
     };
-    super::accused(results, &tried)
-        .into_iter()
-        .map(one)
-        .collect()
+    let blamed = super::accused(results, &tried);
+    blamed.into_iter().map(one).collect()
 }
 
 fn suspect(
@@ -144,7 +112,7 @@ fn gpu(results: &Results, end: End) -> Option<&Gpu> {
     results.plan.rail(end)?.gpu.as_ref()
 }
 
-/// Who has the memory of no GPU: of a node what its adapters have in common is said once.
+/// The adapters that reached the memory of no GPU; a reason that all adapters of a node share is said once.
 fn without(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
     let plan = &results.plan;
     let mut found = Vec::new();

@@ -12,6 +12,7 @@ fn results(nodes: usize, rails: usize) -> Results {
         address: format!("10.0.{rail}.{}", node + 1),
         mtu: 9000,
         speed: None,
+        link: None,
         device: Some(format!("mlx5_{rail}/1")),
         port: None,
         gid: None,

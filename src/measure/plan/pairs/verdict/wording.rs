@@ -265,7 +265,7 @@ fn counted(results: &Results, blame: Blame, ways: &[PairDirection]) -> Vec<Strin
         Blame::Adapter(adapter) => *end == adapter,
         Blame::Rail(_) | Blame::Everything | Blame::Pair(..) => true,
     };
-    // Who receives counts what is missing, and who sends what it sends again: both sides of a bad way say something of it.
+    // A receiver counts missing packets, a sender counts retransmissions: both ends of a bad path report it.
     let mut of_ways: BTreeMap<(End, bool, &str), u64> = BTreeMap::new();
     for way in ways {
         let Some(flow) = results.flow(*way) else {

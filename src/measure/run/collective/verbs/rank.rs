@@ -67,15 +67,14 @@ impl VerbsRank {
     ) -> Result<Self, Failure> {
         let wish = PortRequest::new(place.place, variable)?;
         let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
-        let identity = Identity {
+        let mut identity = Identity {
             library: Some("libibverbs.so.1".to_owned()),
-            version: None,
             device: Some(port.describe()),
-            gpu_memory: None,
+            ..Identity::default()
         };
         exchange.report_identity(identity.clone());
         let own = RankPort {
-            address: Address::of(&port)?,
+            address: Address::of(&port)?.with_mtu(wish.mtu),
             pairs: wish.pairs,
             piece: wish
                 .piece
@@ -85,6 +84,15 @@ impl VerbsRank {
         let own = serde_json::to_value(&own).unwrap_or_default();
         let cards: Vec<RankPort> = rank_ports::parse_all(&exchange.all_gather(own)?)?;
         let common = rank_ports::common_limits(&cards, exchange.rank())?;
+        let mtu = (wish.mtu).map_or(String::new(), |mtu| format!(", {mtu} B a packet at most"));
+        identity.device = Some(format!(
+            "{}, {} queue pair{}, {} a write{mtu}",
+            port.describe(),
+            common.pairs,
+            if common.pairs == 1 { "" } else { "s" },
+            Bytes(common.piece as u64)
+        ));
+        exchange.report_identity(identity.clone());
         let near = port.near(&wish, first_packet);
         let ranks = exchange.ranks();
         let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
