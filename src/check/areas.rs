@@ -129,11 +129,9 @@ impl Condition {
             lineage: Lineage::of(facts, id),
             limits: &[],
         };
-        self.holds(&view).ok_or_else(|| {
-            let mut open = Vec::new();
-            self.undecided(&view, &mut open);
-            open.into_iter().map(FactName).collect()
-        })
+        let mut open = Vec::new();
+        let holds = self.undecided(&view, &mut open);
+        holds.ok_or_else(|| open.into_iter().map(FactName).collect())
     }
 }
 

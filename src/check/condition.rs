@@ -139,9 +139,9 @@ impl Condition {
         self.node.holds(view)
     }
 
-    /// The unknown facts that keep the condition from being decided.
-    pub(super) fn undecided(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) {
-        self.node.undecided(view, found);
+    /// Whether the condition holds; if that is unknown, adds the unknown facts that keep it from being decided.
+    pub(super) fn undecided(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) -> Option<bool> {
+        self.node.undecided(view, found)
     }
 }
 
@@ -178,22 +178,42 @@ impl Node {
         }
     }
 
-    fn undecided(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) {
-        if self.holds(view).is_some() {
-            return;
-        }
-        match self {
-            Node::Holds(operand) | Node::OneOf(operand, _) => operand.unknown(view, found),
-            Node::Not(inner) => inner.undecided(view, found),
-            // A part that is known has not decided the whole, so what it names does not matter.
-            Node::All(parts) | Node::Any(parts) => {
-                parts.iter().for_each(|part| part.undecided(view, found));
+    /// Whether it holds; if that is unknown, adds the unknown facts that matter.
+    fn undecided(&self, view: &JudgeContext<'_>, found: &mut Vec<Slot>) -> Option<bool> {
+        let (parts, decider) = match self {
+            Node::All(parts) => (parts, false),
+            Node::Any(parts) => (parts, true),
+            Node::Not(inner) => return inner.undecided(view, found).map(|holds| !holds),
+            Node::Holds(operand) | Node::OneOf(operand, _) => {
+                let holds = self.holds(view);
+                if holds.is_none() {
+                    operand.unknown(view, found);
+                }
+                return holds;
             }
             Node::Compare(left, _, right) | Node::Among(left, right) => {
-                left.unknown(view, found);
-                right.unknown(view, found);
+                let holds = self.holds(view);
+                if holds.is_none() {
+                    left.unknown(view, found);
+                    right.unknown(view, found);
+                }
+                return holds;
+            }
+        };
+        let before = found.len();
+        let mut whole = Some(!decider);
+        for part in parts {
+            match part.undecided(view, found) {
+                // What other parts lack does not matter then.
+                Some(holds) if holds == decider => {
+                    found.truncate(before);
+                    return Some(decider);
+                }
+                Some(_) => {}
+                None => whole = None,
             }
         }
+        whole
     }
 }
 

@@ -64,8 +64,7 @@ impl Check {
         let before = self.premise.iter().map(|premise| &premise.condition);
         let mut applies = true;
         for condition in before.chain(&self.applies) {
-            condition.undecided(&view, &mut found);
-            applies &= condition.holds(&view) == Some(true);
+            applies &= condition.undecided(&view, &mut found) == Some(true);
         }
         if applies {
             self.fails.undecided(&view, &mut found);

@@ -29,6 +29,9 @@ enum Piece {
     Optional(usize),
 }
 
+/// Items of a list that commands name, each in its own.
+const ITEMS: usize = 64;
+
 impl Template {
     /// The text as it is written.
     pub fn source(&self) -> &str {
@@ -114,7 +117,26 @@ impl Template {
 
     /// The text about an instance; what is not known reads `unknown`.
     pub fn render(&self, facts: &Facts, id: Id, limits: &[Limit]) -> String {
+        self.with_item(facts, id, limits, None).0
+    }
+
+    /// The text for each item of the longest list that a command in it (between backquotes) names: the command names that item alone.
+    pub fn render_each(&self, facts: &Facts, id: Id, limits: &[Limit]) -> Vec<String> {
+        let (first, items) = self.with_item(facts, id, limits, Some(0));
+        let others = (1..items.min(ITEMS)).map(|at| self.with_item(facts, id, limits, Some(at)).0);
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// The text with this item of each list in its commands, and how many items the longest has.
+    fn with_item(
+        &self,
+        facts: &Facts,
+        id: Id,
+        limits: &[Limit],
+        item: Option<usize>,
+    ) -> (String, usize) {
         let lineage = Lineage::of(facts, id);
+        let mut items = 0;
         let mut text = String::with_capacity(self.source.len() + 32);
         let known = |slot: &Slot| slot.fact(facts, lineage).and_then(Fact::known);
         let mut left_out = 0;
@@ -127,6 +149,13 @@ impl Template {
                 Piece::Text(range) => text.write_str(&self.source[range.clone()]),
                 Piece::Name(up) => text.write_str(facts.name(lineage.up(*up))),
                 Piece::Fact(slot) => match known(slot) {
+                    Some(Value::Texts(list))
+                        if let (Some(at), Some(last)) = (item, list.last())
+                            && text.matches('`').count() % 2 == 1 =>
+                    {
+                        items = items.max(list.len());
+                        text.write_str(list.get(at).unwrap_or(last))
+                    }
                     Some(value) => write!(text, "{value}"),
                     None => match slot.least(facts, lineage) {
                         Some(least) => write!(text, "at least {least}"),
@@ -152,7 +181,7 @@ impl Template {
                 },
             };
         }
-        text
+        (text, items)
     }
 }
 
@@ -190,7 +219,9 @@ fn placeholder(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::{BitRate, Origin, PerSecond, device, port};
+    use std::sync::Arc;
+
+    use crate::fact::{BitRate, Origin, PerSecond, device, node, port};
 
     fn parse(text: &str) -> Result<Template, Complaint> {
         let limits = [("rate".into(), Value::PerSecond(PerSecond(1.0)))];
@@ -233,6 +264,22 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap().render(&facts, p, &limits), expected);
         }
+    }
+
+    #[test]
+    fn a_command_names_each_item_of_a_list_alone() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n1");
+        let d = facts.instance(Subject::Device, node, "mlx5_0");
+        let p = facts.instance(Subject::Port, d, "mlx5_0/1");
+        let list: Arc<[Arc<str>]> = ["none".into(), "pfc".into()].into();
+        facts.set(node, node::NCCL_COPIES, Fact::Known(list, Origin::Stated));
+        let text = "of {node.nccl_copies}: `ls {node.nccl_copies}`, `ls {port}`";
+        let each = parse(text).unwrap().render_each(&facts, p, &[]);
+        let of = |item: &str| format!("of none, pfc: `ls {item}`, `ls mlx5_0/1`");
+        assert_eq!(each, [of("none"), of("pfc")]);
+        let one = parse("`ls {port}`").unwrap().render_each(&facts, p, &[]);
+        assert_eq!(one, ["`ls mlx5_0/1`"]);
     }
 
     #[test]

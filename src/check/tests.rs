@@ -6,6 +6,7 @@ mod files;
 mod judging;
 mod language;
 mod properties;
+mod strict;
 
 use super::{Check, CheckError, file};
 

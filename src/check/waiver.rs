@@ -43,7 +43,7 @@ pub struct Waiver {
     nodes: Option<HashSet<String>>,
     /// Why it is accepted.
     pub reason: Arc<str>,
-    /// Who answers for it.
+    /// The person or team that answers for it.
     pub owner: Arc<str>,
     /// The last day on which it is, as `2027-03-31`.
     pub until: Arc<str>,

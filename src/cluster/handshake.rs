@@ -152,6 +152,12 @@ pub enum HandshakeError {
     Stranger(IpAddr),
 }
 
+impl From<std::io::Error> for HandshakeError {
+    fn from(error: std::io::Error) -> Self {
+        FrameError::from(error).into()
+    }
+}
+
 /// The other end of an authenticated connection, and both directions of it.
 pub struct AuthenticatedPeer {
     /// The other node's name.
@@ -329,7 +335,7 @@ pub fn send<S: Write>(
 ) -> Result<(), HandshakeError> {
     let text =
         serde_json::to_vec(message).map_err(|e| HandshakeError::Unparsable(e.to_string()))?;
-    Ok(frames.write(stream, &text).map_err(FrameError::from)?)
+    Ok(frames.write(stream, &text)?)
 }
 
 /// Receives a message as JSON.

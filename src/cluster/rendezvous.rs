@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use self::admission::{AdmissionEvent, AdmissionState, serve_connection};
 use self::gather_result::LateJoins;
-use self::greeting::{Greetings, MAX_WAITING, Place};
+use self::greeting::{AdmitError, Greetings, MAX_WAITING};
 use crate::cluster::gather_tree::GatherTree;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::Trust;
@@ -82,12 +82,12 @@ impl Acceptor {
             let is_expected = |from: IpAddr| expected.map(|all| all.contains(&from));
             let number = match self.greetings.admit(&stream, at, is_expected) {
                 Ok(number) => number,
-                Err(Place::Wait) => {
+                Err(AdmitError::Wait) => {
                     self.waiting.push_back((stream, at));
                     continue;
                 }
                 // It closes, and the node connects again.
-                Err(Place::None) => break,
+                Err(AdmitError::NoDescriptor) => break,
             };
             let (desk, sender) = (Arc::clone(&self.desk), self.sender.clone());
             let speak = move || {

@@ -226,6 +226,16 @@ impl Session {
         })
     }
 
+    /// What rank 0 gives to a step, to which all contribute; null if it gave nothing.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone or does not respond.
+    pub fn of_rank_0(&self, step: &str, wait: Duration, own: Value) -> Result<Value, SessionError> {
+        let mut all = self.exchange(step, &[], StepAudience::Rank0, wait, own)?;
+        Ok(all.values.remove(&0).unwrap_or_default())
+    }
+
     /// Waits until a member ends this step or is lost, or until the deadline; returns the values by then.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PortState};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, device, node, port};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Subject, device, node, port};
 use crate::small_sort;
 
 use super::{group, tally};
@@ -19,6 +19,7 @@ pub(super) const DERIVATION: Derivation = Derivation::new(
         "port.gid_index",
         "port.gid_routable_v2",
         "port.intended",
+        "port.netdev_mtu",
         "port.subnet_prefix",
     ],
     derive,
@@ -29,17 +30,6 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     let used = used_ports(facts, node);
     rates(facts, node, &used);
     firmware(facts, node);
-    let layers = agree(&used, |p| {
-        let device = facts
-            .ancestor(p, Subject::Device)
-            .ok_or_else(|| Gap::missing("device"))?;
-        Ok((
-            group::kind(facts, device)?,
-            facts.value(p, port::LINK_LAYER)?.word(),
-        ))
-    });
-    let keys = (node::LINK_LAYERS_AGREE, node::LINK_LAYERS);
-    state(facts, node, layers, keys, "link layers of equal boards");
     let indexes = {
         let roce: Vec<Used> = used
             .iter()
@@ -66,6 +56,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     });
     let keys = (node::MTUS_AGREE, node::MTUS);
     state(facts, node, mtus, keys, "RDMA MTUs of equal ports");
+    if facts.known(node, node::MTUS_AGREE) == Some(false) {
+        let (commands, how) = (mtu_commands(facts, &used), "the MTU of equal ports");
+        facts.derive(node, node::MTU_COMMANDS, commands, how);
+    }
     lids(facts, node, &used);
 }
 
@@ -170,6 +164,39 @@ fn state(
             facts.set(node, which, Fact::Unknown(gap));
         }
     }
+}
+
+/// The commands that give ports with another MTU that of most of their equals; with placeholders where no network device is known, as on InfiniBand.
+fn mtu_commands(facts: &Facts, used: &[Used]) -> Arc<[Arc<str>]> {
+    let mut groups: BTreeMap<_, Vec<(Id, Bytes)>> = BTreeMap::new();
+    for port in used.iter().filter_map(Used::port) {
+        let known = (
+            group::port_kind(facts, port),
+            facts.known(port, port::RATE),
+            facts.known(port, port::MTU),
+        );
+        if let (Ok(kind), Some(rate), Some(mtu)) = known {
+            groups.entry((kind, rate.0)).or_default().push((port, mtu));
+        }
+    }
+    let mut commands: Vec<Arc<str>> = Vec::new();
+    for members in groups.values() {
+        let votes = |mtu: Bytes| members.iter().filter(|(_, other)| *other == mtu).count();
+        let usual = members.iter().map(|(_, mtu)| (votes(*mtu), *mtu)).max();
+        let of = |is_odd: bool| {
+            let is = move |mtu: &Bytes| usual.is_some_and(|(_, usual)| (usual != *mtu) == is_odd);
+            let of = members.iter().filter(move |(_, mtu)| is(mtu));
+            of.map(|(port, _)| *port)
+        };
+        let mtu = of(false).filter_map(|port| facts.known(port, port::NETDEV_MTU));
+        let mtu = mtu.max().map_or("MTU".to_owned(), |mtu| mtu.0.to_string());
+        let netdevs = of(true).filter_map(|port| facts.known(port, port::NETDEV));
+        commands.extend(netdevs.map(|netdev| format!("ip link set {netdev} mtu {mtu}").into()));
+    }
+    if commands.is_empty() {
+        commands.push("ip link set NETDEV mtu MTU".into());
+    }
+    commands.into()
 }
 
 fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
@@ -393,10 +420,21 @@ mod tests {
                 let id = port(&mut facts, n, name, PortState::Active, rate);
                 if let Some(mtu) = mtu {
                     facts.derive(id, port::MTU, Bytes(mtu), "test");
+                    let netdev = Bytes(if mtu == 4096 { 9000 } else { 1500 });
+                    facts.derive(id, port::NETDEV_MTU, netdev, "test");
+                    facts.derive(id, port::NETDEV, format!("net-{name}").into(), "test");
                 }
             }
             derived(&mut facts, n);
             let which = facts.known(n, node::MTUS).map(|text| text.to_string());
+            let commands = facts.known(n, node::MTU_COMMANDS);
+            assert_eq!(
+                commands.is_some(),
+                facts.known(n, node::MTUS_AGREE) == Some(false)
+            );
+            if let Some(commands) = commands {
+                assert_eq!(*commands, ["ip link set net-mlx5_2 mtu 9000".into()]);
+            }
             (facts.known(n, node::MTUS_AGREE), which)
         };
         assert_eq!(mtus(400, Some(4096)).0, Some(true));

@@ -18,7 +18,7 @@ pub use table::{Concerns, Table};
 use std::sync::Arc;
 
 use crate::fact::comparison::ComparedProperty;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, node};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, node};
 
 /// A text, or why there is none.
 type TextOrReason = Result<Arc<str>, Arc<str>>;
@@ -37,6 +37,8 @@ pub struct Sample {
     /// Whether its recording is whole.
     whole: bool,
     properties: Vec<Property>,
+    /// The network devices of its RoCE ports, and their MTUs.
+    netdevs: Vec<(Arc<str>, Option<Bytes>)>,
     /// What is unknown of the node, whatever group it would be in.
     open: Vec<(ComparedProperty, Arc<str>)>,
     /// What is to be this machine's own: of what kind, the value, and what has it.
@@ -82,6 +84,7 @@ pub fn sample(facts: &Facts, node: Id) -> Sample {
         whole: facts.known(node, node::WHOLE) != Some(false),
         kind,
         properties: Vec::with_capacity(48),
+        netdevs: Vec::new(),
         open: Vec::new(),
         own: Vec::new(),
         own_open: Vec::new(),

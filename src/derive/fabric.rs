@@ -14,44 +14,20 @@ pub(super) const DERIVATION: Derivation = Derivation::new("fabric", &[], derive)
 
 /// Compares the cliques of the GPUs that are registered.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
-    let found = cliques(facts, node);
     let how = "the fabric of each GPU that is registered";
-    let (count, agrees, text, of_nodes) = match found {
-        Err(gap) => {
-            let open = || Gap::clone(&gap);
-            (
-                Fact::Unknown(open()),
-                Fact::Unknown(open()),
-                Fact::Unknown(open()),
-                Fact::Unknown(open()),
-            )
-        }
-        Ok(Found {
-            cliques,
-            open: Some(gap),
-            ..
-        }) if cliques.len() < 2 => (
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap),
-        ),
-        Ok(Found { cliques, open }) => {
-            let gpus: usize = cliques.values().map(Vec::len).sum();
-            let text = match cliques.len() {
-                0 | 1 => "none".to_owned(),
-                _ => written(&cliques),
-            };
-            let of_nodes = cliques.keys().any(|(cluster, _)| !is_none(cluster));
-            let count = Fact::derived(gpus as u64, how).unless(open);
-            (
-                count,
-                Fact::derived(cliques.len() < 2, how),
-                Fact::derived(Arc::from(text), how),
-                Fact::derived(of_nodes, how),
-            )
-        }
+    let Found { cliques, open } = cliques(facts, node);
+    let gpus: usize = cliques.values().map(Vec::len).sum();
+    let count = Fact::derived(gpus as u64, how).unless(open.clone());
+    // Two cliques differ, whatever the others are in.
+    let open = open.filter(|_| cliques.len() < 2);
+    let text = match cliques.len() {
+        0 | 1 => "none".into(),
+        _ => written(&cliques),
     };
+    let of_nodes = cliques.keys().any(|(cluster, _)| !is_none(cluster));
+    let agrees = Fact::derived(cliques.len() < 2, how).unless(open.clone());
+    let text = Fact::derived(Arc::from(text), how).unless(open.clone());
+    let of_nodes = Fact::derived(of_nodes, how).unless(open);
     facts.set(node, node::FABRIC_GPUS, count);
     facts.set(node, node::FABRIC_AGREES, agrees);
     facts.set(node, node::FABRIC_CLIQUES, text);
@@ -68,33 +44,27 @@ struct Found {
     open: Option<Gap>,
 }
 
-fn cliques(facts: &Facts, node: Id) -> Result<Found, Gap> {
+fn cliques(facts: &Facts, node: Id) -> Found {
+    let gpus = listed(facts, node);
     let mut found = Found {
         cliques: BTreeMap::new(),
-        open: None,
+        open: gpus.as_ref().err().cloned(),
     };
-    for id in listed(facts, node)? {
-        match facts.get(id, gpu::FABRIC_STATE) {
-            Fact::Known(FabricState::Completed, _) => {}
-            Fact::Known(..) => continue,
-            Fact::Unknown(gap) => {
-                found.open = Some(gap);
-                continue;
+    for id in gpus.unwrap_or_default() {
+        let clique = facts.get(id, gpu::FABRIC_STATE).flat_map(|state| {
+            let cluster = facts.get(id, gpu::FABRIC_CLUSTER);
+            let clique = cluster.zip(facts.get(id, gpu::FABRIC_CLIQUE)).map(Some);
+            match state {
+                FabricState::Completed => clique,
+                _ => Fact::derived(None, "not registered"),
             }
-        }
-        match (
-            facts.get(id, gpu::FABRIC_CLUSTER),
-            facts.get(id, gpu::FABRIC_CLIQUE),
-        ) {
-            (Fact::Known(cluster, _), Fact::Known(clique, _)) => {
-                let name = facts.name(id).to_owned();
-                let gpus = found.cliques.entry((cluster, clique)).or_default();
-                gpus.push(name);
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => found.open = Some(gap),
+        });
+        if let Some(Some(clique)) = clique.or_open(&mut found.open) {
+            let gpus = found.cliques.entry(clique).or_default();
+            gpus.push(facts.name(id).to_owned());
         }
     }
-    Ok(found)
+    found
 }
 
 /// Whether a fabric has no UUID: it ends at this node.

@@ -95,19 +95,15 @@ fn odd<T: Typed + Clone + PartialEq>(
     key: Key<T>,
     unit: &str,
 ) -> Fact<String> {
-    match (facts.get(id, key), most(facts, id, equals, key)) {
-        (Fact::Known(own, _), Fact::Known(most, _)) if own == most => {
-            Fact::derived(String::new(), key.path())
+    let both = facts.get(id, key).zip(most(facts, id, equals, key));
+    both.flat_map(|(own, most)| {
+        if own == most {
+            return Fact::derived(String::new(), key.path());
         }
-        (Fact::Known(own, _), Fact::Known(most, _)) => {
-            let (own, most) = (own.into_value(), most.into_value());
-            Fact::derived(
-                format!("{what} {own}{unit} (most: {most}{unit})"),
-                key.path(),
-            )
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+        let (own, most) = (own.into_value(), most.into_value());
+        let text = format!("{what} {own}{unit} (most: {most}{unit})");
+        Fact::derived(text, key.path())
+    })
 }
 
 /// Of what not every GPU has, nothing is compared where this one does not have it.
@@ -127,11 +123,10 @@ fn odd_if_any<T: Typed + Clone + PartialEq>(
 
 /// Whether one of them differs, and which do: known as soon as one does.
 fn together(parts: &[Fact<String>]) -> (Fact<bool>, Fact<Arc<str>>) {
-    let odd: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| part.known())
-        .filter(|odd| !odd.is_empty())
+    let odd = parts.iter().filter_map(Fact::known);
+    let odd: Vec<&str> = odd
         .map(String::as_str)
+        .filter(|odd| !odd.is_empty())
         .collect();
     let how = "each setting of the GPUs of its model";
     if !odd.is_empty() {
@@ -141,10 +136,11 @@ fn together(parts: &[Fact<String>]) -> (Fact<bool>, Fact<Arc<str>>) {
             Fact::derived(which.into(), how),
         );
     }
-    match parts.iter().find_map(|part| part.as_result().err()) {
-        Some(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
-        None => (Fact::derived(false, how), Fact::derived("none".into(), how)),
-    }
+    let open = parts.iter().find_map(|part| part.as_result().err());
+    (
+        Fact::derived(false, how).unless(open.cloned()),
+        Fact::derived("none".into(), how).unless(open.cloned()),
+    )
 }
 
 #[cfg(test)]

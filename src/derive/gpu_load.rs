@@ -1,20 +1,31 @@
-//! How a GPU under load compares with its equals under load: its clock and its temperature.
+//! How a GPU compares with its equals: under load in clock and temperature, at any time in PCIe replays and retired pages.
 
 use super::Derivation;
 use super::gpu_equals::equals;
-use crate::fact::{Fact, Facts, Gap, Id, Key, Percent, Subject, Typed, gpu};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Percent, Subject, Typed, gpu};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("gpu_load", &[], derive);
 
 const HOW: &str = "the median of the GPUs of its model that are not idle";
+const OF_ALL: &str = "the median of the GPUs of its model";
+
+/// Which GPUs are compared.
+type Compared = fn(&Facts, Id) -> Fact<bool>;
+
+/// Figures of which less is better: by how much each exceeds the median, and of which GPUs.
+const LESS_IS_BETTER: [(Key<u64>, Key<u64>, Compared, &str); 3] = [
+    (gpu::TEMPERATURE, gpu::HOTTER_BY, is_busy, HOW),
+    (gpu::PCIE_REPLAYS, gpu::PCIE_REPLAYS_ABOVE, is_any, OF_ALL),
+    (gpu::PAGES_RETIRED, gpu::PAGES_RETIRED_ABOVE, is_any, OF_ALL),
+];
 
 /// Compares each GPU that is not idle with those of its model that are not.
 fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     for id in gpus {
         let equals = equals(facts, node, id);
-        let clock = figures(facts, &equals, gpu::SM_CLOCK);
+        let clock = figures(facts, &equals, gpu::SM_CLOCK, is_busy);
         let below = facts.get(id, gpu::SM_CLOCK).map(|own| {
             let (low, high) = clock.median(own);
             let worse = |median: u64| {
@@ -22,15 +33,25 @@ fn derive(facts: &mut Facts, node: Id) {
             };
             (low.map_or(Percent(0.0), worse), high.map(worse))
         });
-        set(facts, id, gpu::CLOCK_BELOW, below, &clock.open);
-        let heat = figures(facts, &equals, gpu::TEMPERATURE);
-        let above = facts.get(id, gpu::TEMPERATURE).map(|own| {
-            let (low, high) = heat.median(own);
-            let worse = |median: u64| own.saturating_sub(median);
-            (high.map_or(0, worse), low.map(worse))
-        });
-        set(facts, id, gpu::HOTTER_BY, above, &heat.open);
+        set(facts, id, gpu::CLOCK_BELOW, below, &clock.open, HOW);
+        for (figure, excess, is_compared, how) in LESS_IS_BETTER {
+            let others = figures(facts, &equals, figure, is_compared);
+            let above = facts.get(id, figure).map(|own| {
+                let (low, high) = others.median(own);
+                let worse = |median: u64| own.saturating_sub(median);
+                (high.map_or(0, worse), low.map(worse))
+            });
+            set(facts, id, excess, above, &others.open, how);
+        }
     }
+}
+
+fn is_any(_: &Facts, _: Id) -> Fact<bool> {
+    Fact::Known(true, Origin::Stated)
+}
+
+fn is_busy(facts: &Facts, id: Id) -> Fact<bool> {
+    facts.get(id, gpu::IDLE).map(|idle| !idle)
 }
 
 /// States by how much a GPU is worse: at least and at most, which are one where all its equals answered.
@@ -40,17 +61,18 @@ fn set<T: Typed + PartialEq + Copy>(
     key: Key<T>,
     worse: Fact<(T, Option<T>)>,
     open: &Option<Gap>,
+    how: &'static str,
 ) {
     match (worse, open) {
         (Fact::Unknown(gap), _) => facts.set(id, key, Fact::Unknown(gap)),
         (Fact::Known((least, most), _), Some(gap)) if most != Some(least) => {
             facts.set_at_least(id, key, Fact::Unknown(gap.clone()), least);
         }
-        (Fact::Known((least, _), _), _) => facts.derive(id, key, least, HOW),
+        (Fact::Known((least, _), _), _) => facts.derive(id, key, least, how),
     }
 }
 
-/// The figures of the equals that are under load.
+/// The figures of the equals that are compared.
 struct Figures {
     /// In ascending order.
     known: Vec<u64>,
@@ -60,7 +82,12 @@ struct Figures {
     open: Option<Gap>,
 }
 
-fn figures(facts: &Facts, equals: &Result<Vec<Id>, Gap>, key: Key<u64>) -> Figures {
+fn figures(
+    facts: &Facts,
+    equals: &Result<Vec<Id>, Gap>,
+    key: Key<u64>,
+    is_compared: Compared,
+) -> Figures {
     let equals = match equals {
         Ok(equals) => equals,
         Err(gap) => {
@@ -71,12 +98,12 @@ fn figures(facts: &Facts, equals: &Result<Vec<Id>, Gap>, key: Key<u64>) -> Figur
             };
         }
     };
-    let of = |other: &Id| facts.get(*other, gpu::IDLE).zip(facts.get(*other, key));
+    let of = |other: &Id| is_compared(facts, *other).zip(facts.get(*other, key));
     let all: Vec<Fact<(bool, u64)>> = equals.iter().map(of).collect();
     let gaps = || all.iter().filter_map(|one| one.as_result().err());
-    let busy = all.iter().filter_map(Fact::known);
-    let busy = busy.filter(|(idle, _)| !idle).map(|(_, figure)| *figure);
-    let mut known: Vec<u64> = busy.collect();
+    let answered = all.iter().filter_map(Fact::known);
+    let compared = answered.filter(|(is_compared, _)| *is_compared);
+    let mut known: Vec<u64> = compared.map(|(_, figure)| *figure).collect();
     known.sort_unstable();
     Figures {
         known,
@@ -111,7 +138,7 @@ impl Figures {
 mod tests {
     use super::*;
     use crate::derive::testing::{node as bare_node, stated};
-    use crate::fact::{Membership, Origin, Value};
+    use crate::fact::{Membership, Value};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -210,5 +237,23 @@ mod tests {
                 prop_assert!(is.is_none_or(|is| least <= is));
             }
         }
+    }
+
+    #[test]
+    fn a_gpu_that_replays_more_than_its_equals_is_told_by_how_much() {
+        let mut facts = facts_of(&[None; 4]);
+        let node = facts.all(Subject::Node).next().expect("a node");
+        let gpus: Vec<Id> = facts.all(Subject::Gpu).collect();
+        for (id, count) in gpus.iter().zip([3, 5, 4000]) {
+            facts.set(*id, gpu::PCIE_REPLAYS, stated(count));
+        }
+        // The fourth did not answer: the median is 5 or 4000.
+        derive(&mut facts, node);
+        let above = |facts: &Facts| facts.known(gpus[2], gpu::PCIE_REPLAYS_ABOVE);
+        assert_eq!(above(&facts), None);
+        facts.set(gpus[3], gpu::PCIE_REPLAYS, stated(0));
+        derive(&mut facts, node);
+        assert_eq!(above(&facts), Some(3995));
+        assert_eq!(facts.known(gpus[2], gpu::PAGES_RETIRED_ABOVE), None);
     }
 }

@@ -8,6 +8,7 @@ use super::tally;
 use crate::fact::bridge::BypassedPeers;
 use crate::fact::gpu::{FabricState, GpuMode, GpuSegment};
 use crate::fact::gpu_pair::{P2p, P2pExclusion, P2pPath};
+use crate::fact::kleene::Several;
 use crate::fact::node::Iommu;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, bridge, gpu, gpu_pair, node};
 
@@ -113,44 +114,33 @@ fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<P2pPath> {
         return Fact::Known(P2pPath::Nvswitch, origin);
     }
     let mut open = direct.as_result().err().cloned();
-    match gpus {
-        Ok(gpus) => {
-            let mut to_switch = true;
-            for &id in gpus {
-                match facts.get(id, gpu::NVLINKS_TO_SWITCH) {
-                    Fact::Known(0, _) => to_switch = false,
-                    Fact::Known(..) => {}
-                    Fact::Unknown(gap) => {
-                        // Without any NVLink that is up none leads to a switch.
-                        if facts.known(id, gpu::NVLINKS_ACTIVE) == Some(0) {
-                            to_switch = false;
-                        } else {
-                            open = open.or(Some(gap));
-                        }
-                    }
-                }
-            }
-            if to_switch && open.is_none() {
-                return Fact::derived(P2pPath::Nvswitch, "both have NVLinks to switches");
-            }
-            if !to_switch && direct.known().is_some() {
-                open = None;
-            }
+    let to_switch = match gpus {
+        Ok(gpus) => all(&gpus.map(|id| leads_to_switch(facts, id))),
+        Err(gap) => Fact::Unknown(gap.clone()),
+    };
+    match to_switch.or_open(&mut open) {
+        Some(true) if open.is_none() => {
+            return Fact::derived(P2pPath::Nvswitch, "both have NVLinks to switches");
         }
-        Err(gap) => open = open.or(Some(gap.clone())),
+        _ => {}
     }
-    match (open, facts.get(pair, gpu_pair::DISTANCE)) {
-        (Some(gap), _) => Fact::Unknown(gap),
-        (None, Fact::Known(distance, origin)) => {
-            let way = if distance.is_near() {
-                P2pPath::PcieSwitch
-            } else {
-                P2pPath::Host
-            };
-            Fact::Known(way, origin)
-        }
-        (None, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    let distance = facts.get(pair, gpu_pair::DISTANCE);
+    let way = distance.map(|distance| match distance.is_near() {
+        true => P2pPath::PcieSwitch,
+        false => P2pPath::Host,
+    });
+    way.unless(open)
+}
+
+/// Whether a GPU has an NVLink to a switch. Without any NVLink that is up none leads to one.
+fn leads_to_switch(facts: &Facts, id: Id) -> Fact<bool> {
+    let links = facts.get(id, gpu::NVLINKS_TO_SWITCH);
+    let active = || facts.get(id, gpu::NVLINKS_ACTIVE);
+    let none_active = || match active() {
+        Fact::Known(0, origin) => Fact::Known(0, origin),
+        other => other.flat_map(|_| Fact::Unknown(Gap::missing("gpu.nvlinks_to_switch"))),
+    };
+    links.or_else(none_active).map(|links| links > 0)
 }
 
 /// The first of what speaks against it: known as soon as one does, "not" only where all is known.
@@ -168,17 +158,8 @@ fn barred(
     let over_nvlink = way
         .clone()
         .map(|way| matches!(way, P2pPath::Nvlink | P2pPath::Nvswitch));
-    let mut open = None;
-    let mut found = None;
-    let mut look = |fact: Fact<bool>, reason: P2pExclusion| match fact {
-        Fact::Known(true, origin) => {
-            found.get_or_insert((reason, origin));
-        }
-        Fact::Known(false, _) => {}
-        Fact::Unknown(gap) => {
-            open.get_or_insert(gap);
-        }
-    };
+    let mut reasons: Vec<Fact<(bool, P2pExclusion)>> = Vec::new();
+    let mut look = |fact: Fact<bool>, reason| reasons.push(fact.map(|is| (is, reason)));
     for id in gpus {
         look(
             facts.get(id, gpu::MIG).map(|mode| mode == GpuMode::On),
@@ -209,40 +190,28 @@ fn barred(
         and_not(all(&never), &over_nvlink),
         P2pExclusion::Unsupported,
     );
-    match (found, open) {
-        (Some((reason, origin)), _) => Fact::Known(reason, origin),
-        (None, Some(gap)) => Fact::Unknown(gap),
-        (None, None) => Fact::derived(P2pExclusion::Not, "nothing speaks against it"),
-    }
+    let reasons: Several<(bool, P2pExclusion)> = reasons.into_iter().collect();
+    let found = reasons.find(|(is, _)| *is);
+    let reason = found.map(|found| found.map_or(P2pExclusion::Not, |(_, reason)| *reason));
+    Fact::of(reason, "what speaks against it")
 }
 
 /// `a and not b`, of which one that is known to be false, or true, can decide.
 fn and_not(a: Fact<bool>, b: &Fact<bool>) -> Fact<bool> {
-    match (a, b) {
-        (Fact::Known(false, origin), _) => Fact::Known(false, origin),
-        (_, Fact::Known(true, origin)) => Fact::Known(false, origin.clone()),
-        (a, Fact::Known(false, _)) => a,
-        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
-        (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
-    }
+    all(&[a, b.clone().map(|b| !b)])
 }
 
 fn all(facts: &[Fact<bool>]) -> Fact<bool> {
-    if let Some(no) = facts.iter().find(|fact| fact.known() == Some(&false)) {
-        return no.clone();
-    }
-    match facts.iter().find(|fact| fact.known().is_none()) {
-        Some(open) => open.clone(),
-        None => Fact::derived(true, "each of them"),
-    }
+    let each: Several<bool> = facts.iter().cloned().collect();
+    Fact::of(each.all(|is| *is), "each of them")
 }
 
-fn unlike(facts: &Facts, [a, b]: [Id; 2]) -> Fact<bool> {
-    match (facts.get(a, gpu::MODEL), facts.get(b, gpu::MODEL)) {
-        (Fact::Known(a, _), Fact::Known(b, _)) if a == b => Fact::derived(false, "of one model"),
-        (Fact::Known(a, _), Fact::Known(b, _)) => Fact::derived(true, format!("{a} and {b}")),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+fn unlike(facts: &Facts, ids: [Id; 2]) -> Fact<bool> {
+    let [a, b] = ids.map(|id| facts.get(id, gpu::MODEL));
+    a.zip(b).flat_map(|(a, b)| match a == b {
+        true => Fact::derived(false, "of one model"),
+        false => Fact::derived(true, format!("{a} and {b}")),
+    })
 }
 
 /// What NVML says, and what of the machine is known to keep two GPUs apart on their way.
@@ -329,10 +298,9 @@ fn together(
 ) -> (Fact<u64>, Fact<bool>, Fact<Arc<str>>) {
     let mut meant = Vec::new();
     for &pair in pairs {
-        match facts.get(pair, gpu_pair::BARRED) {
-            Fact::Known(P2pExclusion::Not, _) => meant.push(pair),
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        let barred = facts.get(pair, gpu_pair::BARRED).or_open(&mut open);
+        if barred == Some(P2pExclusion::Not) {
+            meant.push(pair);
         }
     }
     let count =
@@ -343,13 +311,9 @@ fn together(
     };
     for pair in meant {
         for key in STATUSES {
-            match facts.get(pair, key) {
-                Fact::Known(P2p::Ok, _) => {
-                    let works = Fact::derived(true, facts.name(pair).to_owned());
-                    return (count, works, obstacle);
-                }
-                Fact::Known(..) => {}
-                Fact::Unknown(gap) => open = open.or(Some(gap)),
+            if facts.get(pair, key).or_open(&mut open) == Some(P2p::Ok) {
+                let works = Fact::derived(true, facts.name(pair).to_owned());
+                return (count, works, obstacle);
             }
         }
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::gpu::{GpuMode, GpuSegment};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, gpu, node};
+use crate::fact::kleene::Several;
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu, node};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("gpu_purpose", &[], derive);
@@ -14,14 +15,14 @@ pub(super) const DERIVATION: Derivation = Derivation::new("gpu_purpose", &[], de
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
     for &id in &gpus {
-        let nvidia = match facts.get(id, gpu::ID) {
-            Fact::Known(vendor, origin) => Fact::Known(vendor.starts_with("10de:"), origin),
-            // What NVML lists and the bus does not show is NVIDIA's; what it does not list may be.
-            Fact::Unknown(gap) => match facts.get(id, gpu::IN_NVML) {
-                Fact::Known(true, origin) => Fact::Known(true, origin),
-                _ => Fact::Unknown(gap),
-            },
-        };
+        // What NVML lists and the bus does not show is NVIDIA's; what it does not list may be.
+        let by_id = facts
+            .get(id, gpu::ID)
+            .map(|vendor| vendor.starts_with("10de:"));
+        let nvidia = by_id.or_else(|| match facts.get(id, gpu::IN_NVML) {
+            Fact::Known(false, _) => Fact::Unknown(Gap::missing("gpu.id")),
+            listed => listed,
+        });
         facts.set(id, gpu::NVIDIA, nvidia);
         let purpose = facts.get(id, gpu::MODEL).and_then(|model| purpose(&model));
         facts.set(id, gpu::PURPOSE, purpose);
@@ -52,57 +53,44 @@ fn purpose(model: &str) -> Result<GpuSegment, String> {
 /// The GPUs that NVML lists; why it is not known which.
 pub(super) fn listed(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
     facts.members(Subject::Gpu, node)?;
-    let mut listed = Vec::new();
-    for id in facts.below(node, Subject::Gpu) {
-        match facts.get(id, gpu::IN_NVML) {
-            Fact::Known(true, _) => listed.push(id),
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => return Err(gap),
-        }
-    }
-    Ok(listed)
+    let listed = Several::of(facts, node, Subject::Gpu, gpu::IN_NVML);
+    let listed = listed.known()?.iter().filter(|(_, is)| *is);
+    Ok(listed.map(|(id, _)| *id).collect())
+}
+
+/// A fact of each of them; why it is not known which they are.
+fn each<T: Typed>(facts: &Facts, listed: &Result<Vec<Id>, Gap>, key: Key<T>) -> Several<T> {
+    let ids = listed.as_ref().map_or(&[][..], Vec::as_slice);
+    let each: Several<T> = ids.iter().map(|id| facts.get(*id, key)).collect();
+    each.or_others(listed.as_ref().err().cloned())
 }
 
 fn models(facts: &Facts, listed: &Result<Vec<Id>, Gap>) -> (Fact<u64>, Fact<Arc<str>>) {
-    let gpus = match listed {
-        Ok(gpus) => gpus,
-        Err(gap) => return (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
-    };
-    let mut models: BTreeMap<Arc<str>, u64> = BTreeMap::new();
-    for id in gpus {
-        match facts.get(*id, gpu::MODEL) {
-            Fact::Known(model, _) => *models.entry(model).or_default() += 1,
-            Fact::Unknown(gap) => return (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-        }
+    let each = each(facts, listed, gpu::MODEL);
+    let mut models: BTreeMap<&str, u64> = BTreeMap::new();
+    for model in each.answered() {
+        *models.entry(model).or_default() += 1;
     }
     let mix: Vec<String> = models.iter().map(|(m, n)| format!("{n} x {m}")).collect();
-    let mix = if models.len() > 1 {
-        mix.join(", ")
-    } else {
-        "none".to_owned()
+    let mix = match models.len() {
+        0 | 1 => "none".to_owned(),
+        _ => mix.join(", "),
     };
     let how = "the model of each GPU that NVML lists";
+    let open = each.open().cloned();
     (
-        Fact::derived(models.len() as u64, how),
-        Fact::derived(mix.into(), how),
+        Fact::derived(models.len() as u64, how).unless(open.clone()),
+        Fact::derived(mix.into(), how).unless(open),
     )
 }
 
 fn persistent(facts: &Facts, listed: &Result<Vec<Id>, Gap>) -> Fact<bool> {
-    let gpus = match listed {
-        Ok(gpus) if gpus.is_empty() => return Fact::Unknown(Gap::missing("a GPU in NVML")),
-        Ok(gpus) => gpus,
-        Err(gap) => return Fact::Unknown(gap.clone()),
-    };
-    let mut open = None;
-    for id in gpus {
-        match facts.get(*id, gpu::PERSISTENCE) {
-            Fact::Known(GpuMode::Off, origin) => return Fact::Known(false, origin),
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = Some(gap),
-        }
+    if listed.as_ref().is_ok_and(Vec::is_empty) {
+        return Fact::Unknown(Gap::missing("a GPU in NVML"));
     }
-    Fact::derived(true, "persistence mode of each GPU that NVML lists").unless(open)
+    let modes = each(facts, listed, gpu::PERSISTENCE);
+    let is_kept = modes.all(|mode| *mode != GpuMode::Off);
+    Fact::of(is_kept, "persistence mode of each GPU that NVML lists")
 }
 
 #[cfg(test)]

@@ -39,16 +39,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// A part of a whole; unknown where the whole is nothing.
 fn share(part: Fact<f64>, whole: Fact<f64>, how: &str) -> Fact<Percent> {
-    match (part, whole) {
-        (Fact::Known(part, _), whole @ Fact::Known(..)) => whole.and_then(|whole| {
-            if whole > 0.0 {
-                Ok(Percent(100.0 * part / whole))
-            } else {
-                Err(format!("{how}, which is 0"))
-            }
-        }),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    part.zip(whole).and_then(|(part, whole)| match whole > 0.0 {
+        true => Ok(Percent(100.0 * part / whole)),
+        false => Err(format!("{how}, which is 0")),
+    })
 }
 
 /// How often at least something was counted: the driver counts since it was loaded, which is no longer ago than boot.

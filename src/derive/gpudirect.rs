@@ -7,6 +7,7 @@ use super::Derivation;
 use std::sync::Arc;
 
 use super::tally;
+use crate::fact::kleene::Several;
 use crate::fact::node::{DmaBuf, Gpudirect};
 use crate::fact::port::PortState;
 use crate::fact::{
@@ -45,15 +46,13 @@ fn is_present(facts: &Facts, node: Id, name: &str) -> Fact<bool> {
 }
 
 fn modules(facts: &Facts, node: Id) -> Fact<Arc<[Arc<str>]>> {
-    let mut found: Vec<Arc<str>> = Vec::new();
-    for name in MODULES {
-        match is_present(facts, node, name) {
-            Fact::Known(true, _) => found.push(name.into()),
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
-    }
-    Fact::derived(found.into(), "the modules that are loaded")
+    let of = |name: &'static str| is_present(facts, node, name).map(|is| (name, is));
+    let each: Several<(&str, bool)> = MODULES.into_iter().map(of).collect();
+    let found = each.known().map(|all| {
+        let found = all.iter().filter(|(_, is)| *is);
+        found.map(|(name, _)| Arc::from(*name)).collect()
+    });
+    Fact::of(found, "the modules that are loaded")
 }
 
 /// A version as three numbers: `2.27.5`, `2.22.3+cuda12.6`.
@@ -88,9 +87,8 @@ fn seen(facts: &Facts, node: Id) -> Fact<bool> {
             "no peer memory module is there for any version of NCCL",
         );
     }
-    let nccl = match nccl_version(facts, node) {
-        Fact::Known(version, _) => version,
-        Fact::Unknown(_) => return Fact::Unknown(Gap::missing("node.nccl_version")),
+    let Fact::Known(nccl, _) = nccl_version(facts, node) else {
+        return Fact::Unknown(Gap::missing("node.nccl_version"));
     };
     let rule = |path: &str| format!("NCCL {}.{}.{} looks for {path}", nccl.0, nccl.1, nccl.2);
     if nccl < (2, 9, 8) {
@@ -103,12 +101,10 @@ fn seen(facts: &Facts, node: Id) -> Fact<bool> {
     } else if nccl < (2, 23, 0) {
         Fact::derived(false, rule("memory_peers/nv_mem and nv_mem_nc"))
     } else {
-        match by_module {
-            Fact::Known(there, _) => {
-                Fact::derived(there, rule("/sys/module/nvidia_peermem/version"))
-            }
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        }
+        Fact::derived(
+            known!(by_module),
+            rule("/sys/module/nvidia_peermem/version"),
+        )
     }
 }
 
@@ -153,13 +149,10 @@ fn set_to(facts: &Facts, node: Id, name: &str) -> Fact<Option<i64>> {
 }
 
 fn dma_buf(facts: &Facts, node: Id) -> Fact<DmaBuf> {
-    let driver = match facts.get(node, node::NVIDIA_DRIVER) {
-        Fact::Known(driver, _) if &*driver == "none" => {
-            return Fact::Unknown(Gap::missing("NVIDIA's driver, which is not loaded,"));
-        }
-        Fact::Known(driver, _) => driver,
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let driver = known!(facts.get(node, node::NVIDIA_DRIVER));
+    if &*driver == "none" {
+        return Fact::Unknown(Gap::missing("NVIDIA's driver, which is not loaded,"));
+    }
     let kernel = kernel_too_old(facts, node);
     if let Fact::Known(true, origin) = kernel {
         return Fact::Known(DmaBuf::OldKernel, origin);
@@ -181,39 +174,28 @@ fn dma_buf(facts: &Facts, node: Id) -> Fact<DmaBuf> {
     if let Fact::Known(Some(0), origin) = &switch {
         return Fact::Known(DmaBuf::SwitchedOff, origin.clone());
     }
-    match (kernel, open, nccl) {
-        (Fact::Known(..), Fact::Known(..), Fact::Known(..)) => {
-            Fact::derived(DmaBuf::Possible, "nothing speaks against it")
-        }
-        (Fact::Unknown(gap), ..) | (_, Fact::Unknown(gap), _) | (.., Fact::Unknown(gap)) => {
-            Fact::Unknown(gap)
-        }
-    }
+    let all = kernel.zip(open).zip(nccl);
+    all.flat_map(|_| Fact::derived(DmaBuf::Possible, "nothing speaks against it"))
 }
 
 /// NCCL asks each of its GPUs: one that cannot is enough for a no (src/init.cc, `dmaBufSupported`).
 fn dma_buf_in_cuda(facts: &Facts, node: Id) -> Fact<bool> {
-    match facts.get(node, node::CUDA_DEVICES) {
-        Fact::Known(0, _) => return Fact::Unknown(Gap::missing("a GPU that CUDA shows")),
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    let none = || Fact::Unknown(Gap::missing("a GPU that CUDA shows"));
+    if known!(facts.get(node, node::CUDA_DEVICES)) == 0 {
+        return none();
     }
-    let mut open = None;
-    let mut shown = 0;
-    for id in facts.below(node, Subject::Gpu) {
-        match (facts.get(id, gpu::IN_CUDA), facts.get(id, gpu::DMA_BUF)) {
-            (Fact::Known(false, _), _) => {}
-            (Fact::Known(true, _), Fact::Known(true, _)) => shown += 1,
-            (Fact::Known(true, _), Fact::Known(false, origin)) => {
-                return Fact::Known(false, origin);
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
-        }
-    }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None if shown == 0 => Fact::Unknown(Gap::missing("a GPU that CUDA shows")),
-        None => Fact::derived(true, format!("gpu.dma_buf of {shown} GPUs")),
+    // What CUDA does not show has no part.
+    let of = |id| match facts.get(id, gpu::IN_CUDA) {
+        Fact::Known(false, _) => None,
+        shown => Some(shown.zip(facts.get(id, gpu::DMA_BUF)).map(|(_, can)| can)),
+    };
+    let shown: Several<bool> = facts.below(node, Subject::Gpu).filter_map(of).collect();
+    match shown.members() {
+        0 => none(),
+        count => Fact::of(
+            shown.all(|can| *can),
+            format!("gpu.dma_buf of {count} GPUs"),
+        ),
     }
 }
 
@@ -264,12 +246,8 @@ fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
     }
     let mut open = tally::incomplete(facts, node, Subject::Port);
     for id in facts.below(node, Subject::Port) {
-        match is_for_gpus(facts, id) {
-            Fact::Known(true, _) => {
-                return Fact::derived(true, format!("compute GPUs, and {}", facts.name(id)));
-            }
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => open = Some(gap),
+        if is_for_gpus(facts, id).or_open(&mut open) == Some(true) {
+            return Fact::derived(true, format!("compute GPUs, and {}", facts.name(id)));
         }
     }
     Fact::derived(false, "no fast port in use of driver mlx5_core").unless(open)
@@ -290,15 +268,8 @@ fn is_for_gpus(facts: &Facts, port: Id) -> Fact<bool> {
             .get(port, port::RATE)
             .map(|rate| rate >= facts.limit(limit::RATE_FOR_GPUS)),
     ];
-    let mut open = None;
-    for need in needs {
-        match need {
-            Fact::Known(true, _) => {}
-            Fact::Known(false, origin) => return Fact::Known(false, origin),
-            Fact::Unknown(gap) => open = Some(gap),
-        }
-    }
-    Fact::derived(true, facts.name(port).to_owned()).unless(open)
+    let needs: Several<bool> = needs.into_iter().collect();
+    Fact::of(needs.all(|need| *need), facts.name(port).to_owned())
 }
 
 /// NCCL asks for exactly 1 (src/init.cc, `initGdrCopy`).

@@ -262,24 +262,12 @@ fn active_equals(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Result<Opti
 }
 
 fn netdev_intended(facts: &Facts, netdev: Id) -> Fact<bool> {
-    let ports: Vec<Id> = facts
-        .related(netdev)
-        .iter()
-        .copied()
-        .filter(|id| facts.subject(*id) == Subject::Port)
-        .collect();
-    let mut open = None;
-    for port in ports {
-        match facts.get(port, port::INTENDED) {
-            Fact::Known(true, origin) => return Fact::Known(true, origin),
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => open = Some(gap),
-        }
-    }
-    match (open, facts.get(netdev, netdev::PORTS)) {
-        (Some(gap), _) | (None, Fact::Unknown(gap)) => Fact::Unknown(gap),
-        (None, Fact::Known(..)) => Fact::derived(false, "no port on it is intended for use"),
-    }
+    let related = facts.related(netdev).iter();
+    let ports = related.filter(|id| facts.subject(**id) == Subject::Port);
+    let intended: Several<bool> = ports.map(|id| facts.get(*id, port::INTENDED)).collect();
+    let others = facts.value(netdev, netdev::PORTS).err();
+    let any = intended.or_others(others).any(|is| *is);
+    Fact::of(any, "whether a port on it is intended for use")
 }
 
 #[cfg(test)]

@@ -184,7 +184,7 @@ fn is_link_local(gid: &str) -> bool {
         || gid.starts_with("169.254.")
 }
 
-/// Who connected: the eight bytes where NCCL expects its magic, printed as a number of a little-endian CPU.
+/// The peer that connected, by the eight bytes where NCCL expects its magic, printed as a number of a little-endian CPU.
 fn intruder(text: &str) -> String {
     let unknown = || "something that is not this run".to_owned();
     let Some((_, rest)) = text.split_once("magic ") else {
@@ -233,7 +233,7 @@ fn whereabouts(facts: &Facts, run: Id, text: &str) -> PeerHost {
         if let Some(rank) = rank {
             return facts.parent(rank);
         }
-        // Who writes such a line names itself first.
+        // The rank that writes such a line names itself first.
         let own = format!(" : rank {number} ");
         let mut events = facts.below(run, Subject::Event);
         let event = events.find(|id| {

@@ -4,7 +4,8 @@ use super::Derivation;
 use std::collections::{BTreeMap, HashMap};
 
 use super::{gpu_equals, gpu_share, majority};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, node, nvlink};
+use crate::fact::kleene::Several;
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Key, Subject, Typed, node, nvlink};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("nvlink_equals", &[], derive);
@@ -33,23 +34,13 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
                 Err(gap) => Fact::Unknown(gap.clone()),
             };
             facts.set(link, nvlink::SIBLINGS_SPEED, speed);
-            let same = same_number(facts, &numbered, link, &equals);
-            let up = siblings_up(facts, &same);
-            facts.set(link, nvlink::SIBLINGS_ACTIVE, up);
-            let remote = match &same {
-                Ok(same) => {
-                    let all: Vec<_> = same
-                        .iter()
-                        .map(|other| match other {
-                            Ok(other) => facts.get(*other, nvlink::REMOTE),
-                            Err(gap) => Fact::Unknown(gap.clone()),
-                        })
-                        .collect();
-                    let own = facts.get(link, nvlink::REMOTE);
-                    majority::of(&own, &all, "links of its number")
-                }
-                Err(gap) => Fact::Unknown(gap.clone()),
-            };
+            let up = of_number(facts, &numbered, link, &equals, nvlink::ACTIVE);
+            facts.set(link, nvlink::SIBLINGS_ACTIVE, siblings_up(up));
+            let remote = of_number(facts, &numbered, link, &equals, nvlink::REMOTE);
+            let own = facts.get(link, nvlink::REMOTE);
+            let remote = remote.map_or_else(Fact::Unknown, |all| {
+                majority::of(&own, &all, "links of its number")
+            });
             facts.set(link, nvlink::SIBLINGS_REMOTE, remote);
             let replays = gpu_share::rate(facts.get(link, nvlink::REPLAYS), &uptime);
             facts.set(link, nvlink::REPLAY_RATE, replays);
@@ -83,53 +74,34 @@ fn by_number(facts: &Facts, gpus: &[Id]) -> Numbered {
     found
 }
 
-/// The links of this number, of all equals; a gap for a GPU whose links are not known. A GPU that has no such link has no part.
-fn same_number(
+/// A fact of the links of this number, of all equals; a gap for a GPU whose links are not known. A GPU that has no such link has no part.
+fn of_number<T: Typed>(
     facts: &Facts,
     numbered: &Numbered,
     link: Id,
     equals: &Result<Vec<Id>, Gap>,
-) -> Result<Vec<Result<Id, Gap>>, Gap> {
-    let equals = equals.as_ref().map_err(Gap::clone)?;
+    key: Key<T>,
+) -> Result<Vec<Fact<T>>, Gap> {
+    let equals = equals.as_ref().map_err(Gap::clone)?.iter();
     let number = facts.value(link, nvlink::LINK)?;
-    let mut found = Vec::new();
-    for id in equals {
-        match numbered.get(&(*id, number)) {
-            Some(other) => found.push(Ok(*other)),
-            None => {
-                if let Err(gap) = facts.members(Subject::Nvlink, *id) {
-                    found.push(Err(gap));
-                }
-            }
-        }
-    }
-    Ok(found)
+    let of = |id: &Id| match numbered.get(&(*id, number)) {
+        Some(other) => Some(facts.get(*other, key)),
+        None => (facts.members(Subject::Nvlink, *id).err()).map(Fact::Unknown),
+    };
+    Ok(equals.filter_map(of).collect())
 }
 
 /// Whether more than half of them are up; not so where that cannot be any more.
-fn siblings_up(facts: &Facts, same: &Result<Vec<Result<Id, Gap>>, Gap>) -> Fact<bool> {
-    let same = match same {
-        Ok(same) => same,
-        Err(gap) => return Fact::Unknown(gap.clone()),
+fn siblings_up(all: Result<Vec<Fact<bool>>, Gap>) -> Fact<bool> {
+    let all = match all {
+        Ok(all) => all,
+        Err(gap) => return Fact::Unknown(gap),
     };
-    let (mut up, mut open) = (0, Vec::new());
-    for other in same {
-        match other {
-            Ok(other) => match facts.get(*other, nvlink::ACTIVE) {
-                Fact::Known(active, _) => up += usize::from(active),
-                Fact::Unknown(gap) => open.push(gap),
-            },
-            Err(gap) => open.push(gap.clone()),
-        }
-    }
-    let how = || format!("up at {up} of {} GPUs of its model", same.len());
-    if 2 * up > same.len() {
-        return Fact::derived(true, how());
-    }
-    match open.pop() {
-        Some(gap) if 2 * (up + open.len() + 1) > same.len() => Fact::Unknown(gap),
-        _ => Fact::derived(false, how()),
-    }
+    let all: Several<bool> = all.into_iter().collect();
+    let members = all.members();
+    let up = all.answered().iter().filter(|up| **up).count();
+    let how = format!("up at {up} of {members} GPUs of its model");
+    Fact::of(all.at_least(members / 2 + 1, |up| *up), how)
 }
 
 #[cfg(test)]

@@ -86,20 +86,13 @@ fn not_in_the_plan(facts: &mut Facts, planned: &Fact<bool>, id: Id, key: Key<boo
 }
 
 fn access(facts: &Facts, pair: Id) -> Fact<P2pAccess> {
-    match (
-        facts.get(pair, gpu_pair::CUDA_ACCESS),
-        facts.get(pair, gpu_pair::CUDA_ACCESS_BACK),
-    ) {
-        (Fact::Known(forth, origin), Fact::Known(back, _)) => {
-            let access = match (forth, back) {
-                (true, true) => P2pAccess::Both,
-                (false, false) => P2pAccess::None,
-                _ => P2pAccess::OneWay,
-            };
-            Fact::Known(access, origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    }
+    let forth = facts.get(pair, gpu_pair::CUDA_ACCESS);
+    let both = forth.zip(facts.get(pair, gpu_pair::CUDA_ACCESS_BACK));
+    both.map(|both| match both {
+        (true, true) => P2pAccess::Both,
+        (false, false) => P2pAccess::None,
+        _ => P2pAccess::OneWay,
+    })
 }
 
 /// Whether NVLink joins two GPUs: by NVML's word, or by active links that lead straight from one to the other.
@@ -268,13 +261,11 @@ fn host_copy(facts: &mut Facts, gpu: Id) {
     let rates = host_rates(facts, gpu);
     let balance = rates.clone().map(|(low, high)| percent(low, high));
     facts.set(gpu, gpu::HOST_COPY_BALANCE, balance);
-    let of_path = match (rates, facts.get(gpu, gpu::PATH_BANDWIDTH)) {
-        (Fact::Known((low, _), _), Fact::Known(path, _)) => Fact::derived(
-            percent(low, path.0 as f64),
-            format!("its path carries {path}"),
-        ),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
+    let both = rates.zip(facts.get(gpu, gpu::PATH_BANDWIDTH));
+    let of_path = both.flat_map(|((low, _), path)| {
+        let share = percent(low, path.0 as f64);
+        Fact::derived(share, format!("its path carries {path}"))
+    });
     facts.set(gpu, gpu::HOST_COPY_OF_PATH, of_path);
 }
 

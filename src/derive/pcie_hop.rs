@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::fact::bridge::PortType;
 use crate::fact::hop::IdleReduction;
+use crate::fact::kleene::Several;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
     BitRate, Bytes, Fact, Facts, Gap, Id, Key, Membership, Origin, PerSecond, Phrase, Subject,
@@ -296,43 +297,32 @@ fn errors(facts: &mut Facts, node: Id, id: Id, link: &Link) {
         (&link.lower, counts(&link.lower)),
         (&link.upper, counts(&link.upper)),
     ];
-    let counts_errors = match &ends {
-        [(_, Fact::Known(true, _)), _] | [_, (_, Fact::Known(true, _))] => {
-            Fact::derived(true, "aer_dev_correctable of both ends")
-        }
-        [(_, Fact::Unknown(gap)), _] | [_, (_, Fact::Unknown(gap))] => Fact::Unknown(gap.clone()),
-        _ => Fact::derived(false, "neither end has aer_dev_correctable"),
-    };
+    let each: Several<bool> = ends.iter().map(|(_, counts)| counts.clone()).collect();
+    let counts_errors = Fact::of(each.any(|is| *is), "aer_dev_correctable of both ends");
     let sum = |key: fn(&LinkKeys) -> Key<u64>| {
         let mut total = 0u64;
         for (name, counts) in &ends {
-            match counts {
-                Fact::Known(false, _) => {}
-                Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-                Fact::Known(true, _) => match of_end(facts, node, name, key) {
-                    Fact::Known(number, _) => total = total.saturating_add(number),
-                    Fact::Unknown(gap) => return Fact::Unknown(gap),
-                },
+            if *known!(counts) {
+                total = total.saturating_add(known!(of_end(facts, node, name, key)));
             }
         }
         Fact::derived(total, format!("{} and {}", link.lower, link.upper))
     };
-    let (mended, nonfatal, fatal) = (
+    let (corrected, nonfatal, fatal) = (
         sum(|k| k.link_errors),
         sum(|k| k.nonfatal_errors),
         sum(|k| k.fatal_errors),
     );
-    let rate = match (&mended, facts.get(node, node::UPTIME)) {
-        (Fact::Known(errors, _), Fact::Known(uptime, _)) if uptime.0 > 0.0 => Fact::derived(
-            PerSecond(*errors as f64 / uptime.0),
+    let counted = corrected.clone().zip(facts.get(node, node::UPTIME));
+    let rate = counted.flat_map(|(errors, uptime)| match uptime.0 > 0.0 {
+        true => Fact::derived(
+            PerSecond(errors as f64 / uptime.0),
             format!("{errors} in {uptime}"),
         ),
-        (Fact::Known(..), Fact::Known(..)) => Fact::Unknown(Gap::missing("node.uptime")),
-        (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
-        (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
+        false => Fact::Unknown(Gap::missing("node.uptime")),
+    });
     facts.set(id, hop::COUNTS_ERRORS, counts_errors);
-    facts.set(id, hop::LINK_ERRORS, mended);
+    facts.set(id, hop::LINK_ERRORS, corrected);
     facts.set(id, hop::LINK_ERROR_RATE, rate);
     facts.set(id, hop::NONFATAL_ERRORS, nonfatal);
     facts.set(id, hop::FATAL_ERRORS, fatal);

@@ -4,6 +4,7 @@ use super::Derivation;
 use std::sync::Arc;
 
 use super::tally;
+use crate::fact::kleene::Several;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, netdev, port};
 use crate::network::Network;
@@ -108,23 +109,18 @@ fn like<T>(
 
 /// Whether an intended Ethernet port runs on the netdev.
 fn is_rail(facts: &Facts, id: Id) -> Result<bool, Gap> {
-    let mut open = None;
-    let ports = facts.related(id).iter().copied();
-    for port in ports.filter(|id| facts.subject(*id) == Subject::Port) {
-        match (
-            facts.get(port, port::LINK_LAYER),
-            facts.get(port, port::INTENDED),
-        ) {
-            (Fact::Known(LinkLayer::Ethernet, _), Fact::Known(true, _)) => return Ok(true),
-            (_, Fact::Known(false, _))
-            | (Fact::Known(LinkLayer::InfiniBand | LinkLayer::Unspecified, _), _) => {}
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
-        }
-    }
-    match (open, facts.get(id, netdev::PORTS)) {
-        (Some(gap), _) | (None, Fact::Unknown(gap)) => Err(gap),
-        (None, Fact::Known(..)) => Ok(false),
-    }
+    let related = facts.related(id).iter().copied();
+    let ports = related.filter(|id| facts.subject(*id) == Subject::Port);
+    let used = ports.map(|port| {
+        let layer = facts.get(port, port::LINK_LAYER);
+        let ethernet = layer.map(|layer| layer == LinkLayer::Ethernet);
+        let needs = [ethernet, facts.get(port, port::INTENDED)];
+        needs.into_iter().collect::<Several<bool>>().all(|is| *is)
+    });
+    let others = facts.value(id, netdev::PORTS).err();
+    used.collect::<Several<bool>>()
+        .or_others(others)
+        .any(|is| *is)
 }
 
 fn nothing(facts: &mut Facts, id: Id) {

@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::tally;
+use crate::fact::kleene::Several;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::setting::{self, SettingRole};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, device, gid, node, port, variable};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, device, gid, node, port};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("setting", &["port.intended"], derive);
@@ -41,11 +42,6 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         }
         let without = transports::without_rdma(facts, node, &variable, &value);
         facts.set(id, setting::WITHOUT_RDMA, without);
-        let wants = transports::wants_efa(&variable, &value);
-        let how = "the setting's name and value";
-        facts.derive(id, setting::WANTS_EFA, wants, how);
-        against_nccl(facts, node, id, &variable, &value);
-        against_environment(facts, node, id, &variable, &value);
         mpi_lists(facts, node, id, &variable, &value);
     }
 }
@@ -60,17 +56,11 @@ fn is_set(facts: &Facts, node: Id, name: &str) -> Fact<bool> {
 }
 
 fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
-    if let Err(gap) = facts.members(Subject::Device, node) {
-        return Fact::Unknown(gap);
-    }
-    let mut count = 0;
-    for id in facts.below(node, Subject::Device) {
-        match facts.get(id, device::DRIVER) {
-            Fact::Known(driver, _) => count += u64::from(&*driver == "efa"),
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
-    }
-    Fact::derived(count, "the devices' drivers")
+    let drivers = Several::of(facts, node, Subject::Device, device::DRIVER);
+    Fact::of(
+        drivers.count(|(_, driver)| &**driver == "efa"),
+        "the devices' drivers",
+    )
 }
 
 /// The intended, active Ethernet ports that have no GID at an index. A negative index leaves the choice to the library.
@@ -85,17 +75,9 @@ fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     for at in facts.below(node, Subject::Port) {
         let meant = (|| {
             Ok::<bool, Gap>(
-                *facts
-                    .get(at, port::INTENDED)
-                    .as_result()
-                    .map_err(Gap::clone)?
-                    && *facts
-                        .get(at, port::LINK_LAYER)
-                        .as_result()
-                        .map_err(Gap::clone)?
-                        == LinkLayer::Ethernet
-                    && *facts.get(at, port::STATE).as_result().map_err(Gap::clone)?
-                        == PortState::Active,
+                facts.value(at, port::INTENDED)?
+                    && facts.value(at, port::LINK_LAYER)? == LinkLayer::Ethernet
+                    && facts.value(at, port::STATE)? == PortState::Active,
             )
         })();
         match meant {
@@ -119,70 +101,10 @@ fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     }
     let how = format!("the GID tables at index {index}");
     let (count, ports) = (empty.len() as u64, Arc::from(empty.join(", ")));
-    let count = match gap {
-        // One that is empty decides, whatever the others have.
-        Some(gap) if count == 0 => Fact::Unknown(gap),
-        _ => Fact::derived(count, &how),
-    };
+    // One that is empty decides, whatever the others have.
+    let count = Fact::derived(count, &how).unless(gap.filter(|_| count == 0));
     facts.set(id, setting::EMPTY_GIDS, count);
     facts.derive(id, setting::EMPTY_GID_PORTS, ports, how);
-}
-
-/// Compares a setting with NCCL's for the same thing. Where NCCL's is not set, nothing differs.
-fn against_nccl(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
-    let counterpart = match name {
-        "UCX_IB_TRAFFIC_CLASS" | "NVSHMEM_IB_TRAFFIC_CLASS" => "NCCL_IB_TC",
-        "UCX_IB_GID_INDEX" | "NVSHMEM_IB_GID_INDEX" => "NCCL_IB_GID_INDEX",
-        "UCX_IB_SL" | "NVSHMEM_IB_SL" => "NCCL_IB_SL",
-        _ => return,
-    };
-    let nccl = match facts.find(Subject::Variable, node, counterpart) {
-        Some(found) => facts.get(found, variable::VALUE).map(Some),
-        None => Fact::of(
-            facts.members(Subject::Variable, node).map(|_| None),
-            format!("{counterpart} is not set"),
-        ),
-    };
-    // Both are numbers, which may be written in several ways; what is no number (`auto`) leaves the choice to the library.
-    let number = |text: &str| match text.trim().strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.trim().parse().ok(),
-    };
-    let differs = nccl.clone().map(|nccl| match nccl {
-        Some(nccl) => matches!((number(&nccl), number(value)), (Some(a), Some(b)) if a != b),
-        None => false,
-    });
-    let shown = nccl.map(|nccl| match nccl {
-        Some(nccl) => Arc::from(format!("{counterpart}={nccl}")),
-        None => Arc::from(format!("{counterpart} is not set")),
-    });
-    facts.set(id, setting::DIFFERS_FROM_NCCL, differs);
-    facts.set(id, setting::NCCL_COUNTERPART, shown);
-}
-
-/// Compares a variable of a file, which every rank gets, with the one of this environment.
-fn against_environment(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
-    if facts.name(id) == name {
-        return;
-    }
-    // NCCL's own variables are another subject; what is in neither is not set here.
-    let nccl = name.starts_with("NCCL_");
-    let subject = if nccl {
-        Subject::Variable
-    } else {
-        Subject::Setting
-    };
-    let plain = name.strip_prefix("OMPI_MCA_").unwrap_or(name);
-    let here = match facts.find(subject, node, plain) {
-        Some(found) if nccl => facts.get(found, variable::VALUE).map(Some),
-        Some(found) => facts.get(found, setting::VALUE).map(Some),
-        None => Fact::of(
-            facts.members(subject, node).map(|_| None),
-            format!("{plain} is not set"),
-        ),
-    };
-    let differs = here.map(|here| here.is_some_and(|here| here.trim() != value.trim()));
-    facts.set(id, setting::DIFFERS_FROM_ENVIRONMENT, differs);
 }
 
 /// Open MPI's lists of interfaces: only one of the two may be set, and one of what to leave out replaces the default, which has

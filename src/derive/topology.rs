@@ -9,13 +9,14 @@ mod reach;
 mod tests;
 
 use super::Derivation;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use self::distance::PciLocation;
 use self::near::Nearest;
 use super::tally;
 use crate::fact::gpu_nic::Distance;
+use crate::fact::kleene::Several;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node};
 
 /// The derivation.
@@ -118,19 +119,11 @@ fn counts_for_gpus(facts: &Facts, function: Id, devices: &[Id], lost: Option<&Ga
     if let Fact::Unknown(gap) = facts.get(function, function::RDMA) {
         return Fact::Unknown(gap);
     }
-    let mut open = lost.cloned();
-    for device in devices {
-        match facts.get(*device, device::INTENDED) {
-            Fact::Known(true, origin) => return Fact::Known(true, origin),
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => open = Some(gap),
-        }
-    }
-    match open {
-        Some(gap) => Fact::Unknown(gap),
-        None if devices.is_empty() => Fact::Unknown(Gap::missing("device.pci")),
-        None => Fact::derived(false, "no port of it is intended for use"),
-    }
+    let none = devices.is_empty().then(|| Gap::missing("device.pci"));
+    let intended = devices.iter().map(|id| facts.get(*id, device::INTENDED));
+    let intended: Several<bool> = intended.collect();
+    let any = intended.or_others(lost.cloned().or(none)).any(|is| *is);
+    Fact::of(any, "whether a port of it is intended for use")
 }
 
 /// How many adapters and NUMA nodes there are for GPUs, and the shortest distance of all.
@@ -143,27 +136,15 @@ fn counts(
 ) {
     let functions = tally::incomplete(facts, node, Subject::Function);
     let all_gpus = tally::incomplete(facts, node, Subject::Gpu);
-    let mut cards: Vec<&str> = Vec::new();
     let mut open = functions.clone();
-    for nic in nics {
-        match &nic.counts {
-            Fact::Known(true, _) if !cards.contains(&&*nic.card) => cards.push(&nic.card),
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = Some(gap.clone()),
-        }
-    }
+    let counting = |nic: &&Nic| nic.counts.clone().or_open(&mut open) == Some(true);
+    let cards: BTreeSet<&str> = nics.iter().filter(counting).map(|nic| &*nic.card).collect();
     let count = Fact::derived(cards.len() as u64, "cards with an intended RDMA port").unless(open);
     facts.set(node, node::COMPUTE_NICS, count);
 
-    let mut numa: Vec<u64> = Vec::new();
     let mut open = all_gpus.clone();
-    for gpu in gpus {
-        match facts.get(*gpu, gpu::NUMA_NODE) {
-            Fact::Known(n, _) if !numa.contains(&n) => numa.push(n),
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = Some(gap),
-        }
-    }
+    let numa_node = |gpu: &Id| facts.get(*gpu, gpu::NUMA_NODE).or_open(&mut open);
+    let numa: BTreeSet<u64> = gpus.iter().filter_map(numa_node).collect();
     let count = Fact::derived(numa.len() as u64, "gpu.numa_node of each gpu").unless(open);
     facts.set(node, node::GPU_NUMA_NODES, count);
 
@@ -172,19 +153,11 @@ fn counts(
     let nearest = near::shortest(pairs, functions.or(all_gpus));
     facts.set(node, node::NEAREST_PAIR, nearest);
 
-    let mut efa = tally::incomplete(facts, node, Subject::Device).map_or_else(
-        || Fact::derived(false, "device.driver of each device"),
-        Fact::Unknown,
+    let drivers = Several::of(facts, node, Subject::Device, device::DRIVER);
+    let efa = drivers.any(|(_, driver)| &**driver == "efa");
+    facts.set(
+        node,
+        node::EFA,
+        Fact::of(efa, "device.driver of each device"),
     );
-    for device in facts.below(node, Subject::Device) {
-        match facts.get(device, device::DRIVER) {
-            Fact::Known(driver, origin) if &*driver == "efa" => {
-                efa = Fact::Known(true, origin);
-                break;
-            }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => efa = Fact::Unknown(gap),
-        }
-    }
-    facts.set(node, node::EFA, efa);
 }

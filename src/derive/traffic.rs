@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::group::DeviceKind;
 use super::{group, tally};
 use crate::fact::device::NodeType;
+use crate::fact::kleene::Several;
 use crate::fact::netdev::Trust;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::traffic::{self, BrokenAt, ClassSource};
@@ -122,18 +123,17 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         .class
         .clone()
         .map(|text| text.map(|text| number(&text) & 0xff));
-    let forced = match facts.value(port, port::CLASS_FORCED) {
-        Ok(true) => facts.value(port, port::FORCED_CLASS).map(Some),
-        Ok(false) => Ok(None),
-        Err(gap) => Err(gap),
-    };
-    let chosen = match (&forced, &wanted) {
-        (Ok(Some(class)), _) => Ok((*class, ClassSource::Device)),
-        (Err(gap), _) => Err(gap.clone()),
-        (Ok(None), Ok(Some(class))) => Ok((*class, ClassSource::Variable)),
-        (Ok(None), Ok(None)) => Ok((0, ClassSource::Default)),
-        (Ok(None), Err(gap)) => Err(gap.clone()),
-    };
+    let forced = facts.value(port, port::CLASS_FORCED).and_then(|forced| {
+        let class = forced.then(|| facts.value(port, port::FORCED_CLASS));
+        class.transpose()
+    });
+    let chosen = forced.clone().and_then(|forced| match forced {
+        Some(class) => Ok((class, ClassSource::Device)),
+        None => Ok(match wanted.clone()? {
+            Some(class) => (class, ClassSource::Variable),
+            None => (0, ClassSource::Default),
+        }),
+    });
     if let Ok(Some(class)) = &wanted {
         state(facts, id, traffic::CLASS_WANTED, Ok(*class));
     }
@@ -157,14 +157,12 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         pfc: of(facts, &netdev, netdev::PFC),
         untagged: untagged(facts, port, settings),
     };
-    let pause = match (
-        of(facts, &netdev, netdev::PAUSE_RX),
-        of(facts, &netdev, netdev::PAUSE_TX),
-    ) {
-        (Ok(false), _) | (_, Ok(false)) => Ok(false),
-        (Ok(true), Ok(true)) => Ok(true),
-        (Err(gap), _) | (_, Err(gap)) => Err(gap),
-    };
+    let pauses = [netdev::PAUSE_RX, netdev::PAUSE_TX];
+    let pauses: Several<bool> = pauses
+        .map(|key| of(facts, &netdev, key))
+        .into_iter()
+        .collect();
+    let pause = pauses.all(|on| *on);
     state(facts, id, traffic::DCB, on_netdev.dcb.clone());
     state(facts, id, traffic::TRUST, on_netdev.trust.clone());
     state(facts, id, traffic::PFC_PRIORITIES, on_netdev.pfc.clone());
@@ -179,11 +177,8 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     state(facts, id, traffic::PRIORITY, priority.clone());
     let pfc = on_netdev.has_pfc(&priority);
     state(facts, id, traffic::PFC, pfc.clone());
-    let lossless = match (&pfc, &pause) {
-        (Ok(true), _) | (_, Ok(true)) => Ok(true),
-        (Ok(false), Ok(false)) => Ok(false),
-        (Err(gap), _) | (_, Err(gap)) => Err(gap.clone()),
-    };
+    let stops: Several<bool> = [pfc.clone(), pause.clone()].into_iter().collect();
+    let lossless = stops.any(|stops| *stops);
     state(facts, id, traffic::LOSSLESS, lossless.clone());
 
     let switched = of(facts, &netdev, netdev::ECN_SWITCHED);
@@ -191,23 +186,19 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     let point = |key: Key<Arc<[Arc<str>]>>| -> Result<bool, Gap> {
         Ok(has(&facts.value(netdev.clone()?, key)?, priority.clone()?))
     };
-    let ecn = match &switched {
-        Ok(true) => match (point(netdev::ECN_NOTIFIES), point(netdev::ECN_REACTS)) {
-            (Ok(np), Ok(rp)) => Ok((np && rp, np != rp)),
-            (Err(gap), _) | (_, Err(gap)) => Err(gap),
-        },
-        Ok(false) => Err(Gap::missing("a switch for ECN in the driver")),
-        Err(gap) => Err(gap.clone()),
-    };
+    let has_switch = switched.clone().and_then(|switched| match switched {
+        true => Ok(()),
+        false => Err(Gap::missing("a switch for ECN in the driver")),
+    });
+    let ecn = has_switch.clone().and_then(|()| {
+        let (np, rp) = (point(netdev::ECN_NOTIFIES)?, point(netdev::ECN_REACTS)?);
+        Ok((np && rp, np != rp))
+    });
     state(facts, id, traffic::ECN, ecn.clone().map(|(on, _)| on));
     let half = ecn.clone().map(|(_, half)| half);
     state(facts, id, traffic::ECN_HALF, half);
 
-    let cnp = match &switched {
-        Ok(true) => of(facts, &netdev, netdev::CNP_DSCP),
-        Ok(false) => Err(Gap::missing("a switch for ECN in the driver")),
-        Err(gap) => Err(gap.clone()),
-    };
+    let cnp = has_switch.and_then(|()| of(facts, &netdev, netdev::CNP_DSCP));
     let with_data = match (&cnp, &priority, &on_netdev.trust) {
         (Ok(cnp), Ok(own), Ok(Trust::Dscp)) => on_netdev.priority(*cnp).map(|cnp| cnp == *own),
         // The tag of a notification is another setting, and its priority the switch's.

@@ -141,6 +141,10 @@ subject! {
     VALUE: Arc<str> = "value" from "derive comparison";
     /// The nodes that have something else than the majority; without a majority all of which something is known.
     ODD: Arc<str> = "odd" from "derive comparison";
+    /// The commands that fix it on those nodes, for wrong neighbours and the MTU of network devices; those that show which machine answers, for addresses.
+    COMMANDS: Arc<[Arc<str>]> = "commands" from "derive comparison";
+    /// The network devices of RoCE ports on those nodes; `NETDEV` if none is known.
+    NETDEVS: Arc<[Arc<str>]> = "netdevs" from "derive comparison";
     /// The values and their nodes, in one sentence: outliers first, if there is a majority.
     SUMMARY: Arc<str> = "summary" from "derive comparison";
     /// Whether no two machines share an identity that must be unique.

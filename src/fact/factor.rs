@@ -34,8 +34,12 @@ words! {
         RelaxedOrdering = "relaxed-ordering",
         /// `NCCL_IB_AR_THRESHOLD=…`.
         AdaptiveRouting = "adaptive-routing",
-        /// Sockets and their threads: `NCCL_SOCKET_NTHREADS=…`, `NCCL_NSOCKS_PERTHREAD=…`.
+        /// Sockets and their threads: `NCCL_SOCKET_NTHREADS=…`, `NCCL_NSOCKS_PERTHREAD=…`; without NCCL connections between two ranks.
         SocketThreads = "socket-threads",
+        /// Which rail all ranks use.
+        Rail = "rail",
+        /// Bytes of a packet at most.
+        PacketSize = "packet-size",
         /// Any other.
         Other = "other",
     }

@@ -288,6 +288,10 @@ subject! {
     CLOCK_BELOW: Percent = "clock_below" from "derive gpu_load";
     /// By how many degrees Celsius it is hotter than the median of those; 0 as above.
     HOTTER_BY: u64 = "hotter_by" from "derive gpu_load";
+    /// By how many its PCIe replays exceed the median of the GPUs of its model on the node, itself among them; 0 if they do not, or of fewer than three.
+    PCIE_REPLAYS_ABOVE: u64 = "pcie_replays_above" from "derive gpu_load";
+    /// By how many its retired pages exceed that median; 0 as above.
+    PAGES_RETIRED_ABOVE: u64 = "pages_retired_above" from "derive gpu_load";
     /// The highest clock of its multiprocessors, in MHz. Source: nvmlDeviceGetMaxClockInfo, SM.
     MAX_SM_CLOCK: u64 = "max_sm_clock" from "nvml";
     /// The clock that programs get, in MHz, if it was set. Source: nvmlDeviceGetApplicationsClock, graphics.

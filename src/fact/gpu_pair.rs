@@ -28,24 +28,6 @@ words! {
 }
 
 words! {
-    /// The nearest common ancestor of two GPUs, in NVML's terms, nearest first. Source: nvmlDeviceGetTopologyCommonAncestor.
-    pub enum TopologyLevel {
-        /// A board.
-        Internal = "internal",
-        /// One PCIe switch.
-        Single = "PIX",
-        /// Several PCIe switches, and no host bridge.
-        Multiple = "PXB",
-        /// A host bridge.
-        HostBridge = "PHB",
-        /// A NUMA node.
-        Node = "NODE",
-        /// The system.
-        System = "SYS",
-    }
-}
-
-words! {
     /// The best path by which two GPUs access each other's memory.
     pub enum P2pPath {
         /// NVLinks from the one to the other.
@@ -121,8 +103,6 @@ subject! {
     P2P_WRITE_BACK: P2p = "p2p_write_back" from "nvml";
     /// Whether NVLink connects them, directly or by switches: what `nvidia-smi topo -p2p n` shows. Source: nvmlDeviceGetP2PStatus, NVLink.
     P2P_NVLINK: P2p = "p2p_nvlink" from "nvml";
-    /// Their nearest common ancestor. Source: nvmlDeviceGetTopologyCommonAncestor.
-    LEVEL: TopologyLevel = "level" from "nvml";
     /// How many active NVLinks lead from the first straight to the second; 0 if only switches connect them. Source:
     /// nvmlDeviceGetNvLinkRemotePciInfo of each link.
     NVLINKS: u64 = "nvlinks" from "nvml";

@@ -87,6 +87,8 @@ words! {
         CpuOverheated = "cpu-overheated",
         /// A disk cannot be read, or its file system became read-only.
         DiskFailed = "disk-failed",
+        /// NVIDIA: the driver cannot read which NVLinks found a peer, and tries again and again.
+        NvlinkDiscovery = "nvlink-discovery",
     }
 }
 

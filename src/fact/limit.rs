@@ -61,6 +61,10 @@ limits! {
     SLOW_BESIDE_PART: Percent = BENCH_NODE_SLOWS_JOB_SHARE;
     /// The share of what was expected below which several nodes are slow.
     SLOW_NODES: Percent = BENCH_NODES_BELOW_EXPECTED_SHARE;
+    /// How long a step of a small operation between ranks takes at most.
+    STEP_LATENCY: Seconds = BENCH_STEPS_TAKE_LONG_STEP;
+    /// What CPUs are expected to move over sockets: no faster link is expected to be full.
+    SOCKET_RATE: BitRate = BENCH_NODES_BELOW_EXPECTED_SOCKETS;
     /// The share of what nodes reach alone below which one of them is slow.
     SLOW_ALONE: Percent = BENCH_NODE_SLOW_ALONE_SHARE;
     /// How far the trials of copies between GPUs may lie apart for their median to count.

@@ -45,6 +45,8 @@ subject! {
     SWITCH_ANNOUNCES: bool = "switch_announces" from "qos";
     /// The priorities with PFC that the switch announces.
     SWITCH_PFC: Arc<[Arc<str>]> = "switch_pfc" from "qos";
+    /// The same as dcb-pfc(8) writes it: "all:off 3:on".
+    SWITCH_PRIO_PFC: Arc<str> = "switch_prio_pfc" from "qos";
     /// What decides over the priority of a packet. Source: DCB_ATTR_DCB_APP_TRUST_TABLE, else the DSCP entries of the application table.
     TRUST: Trust = "trust" from "qos";
     /// The priority of each DSCP from 0 to 63, "-" where the application table has no entry. Source: DCB_ATTR_IEEE_APP_TABLE.

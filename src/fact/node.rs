@@ -322,6 +322,9 @@ subject! {
     RDMA_FUNCTIONS: u64 = "rdma_functions" from "derive tally";
     /// How many Slingshot adapters it has, which NCCL reaches by libfabric's provider cxi alone. Source: sysfs class/cxi.
     SLINGSHOT: u64 = "slingshot" from "pci";
+    /// Its Slingshot adapters whose link is down or failed, as "cxi1 (down)"; "none" if there is none. Source: sysfs class/cxi/NAME/device/port, link of
+    /// the first generation, 0/link/state of the second.
+    SLINGSHOT_DOWN: Arc<str> = "slingshot_down" from "pci";
     /// Whether jobs of several nodes may run on it: it has a port that is intended for use or a GPU, a rendezvous is set, or it was measured with other nodes.
     JOB_NODE: bool = "job_node" from "derive tally";
     /// How many ports are intended for use.
@@ -334,10 +337,6 @@ subject! {
     RATES_AGREE: bool = "rates_agree" from "derive agreement";
     /// The rates of equal devices' ports, if they differ: which port runs at which.
     RATES: Arc<str> = "rates" from "derive agreement";
-    /// Whether the intended, active ports of one board have one link layer.
-    LINK_LAYERS_AGREE: bool = "link_layers_agree" from "derive agreement";
-    /// The link layers of the intended, active ports, if they differ: which port has which.
-    LINK_LAYERS: Arc<str> = "link_layers" from "derive agreement";
     /// Whether the intended, active Ethernet ports have their first routable RoCE v2 GID at one index.
     GID_INDEXES_AGREE: bool = "gid_indexes_agree" from "derive agreement";
     /// The indexes of the first routable RoCE v2 GID, if they differ: which port has which.
@@ -411,9 +410,6 @@ subject! {
     CLOCKSOURCE: Arc<str> = "clocksource" from "tuning";
     /// The clock sources that the kernel trusts. Source: sysfs available_clocksource.
     CLOCKSOURCES: Arc<[Arc<str>]> = "clocksources" from "tuning";
-    /// Which processes may read the memory of another process of the same user; 0 if the kernel does not restrict it.
-    /// Source: /proc/sys/kernel/yama/ptrace_scope.
-    PTRACE_SCOPE: u64 = "ptrace_scope" from "tuning";
     /// CPUs that are present and offline, those not counted that SMT control took. Source: /sys/devices/system/cpu.
     CPUS_OFFLINE: u64 = "cpus_offline" from "tuning";
     /// The NUMA nodes that have CPUs and no memory; "none" where each has some. Source: /sys/devices/system/node/has_cpu, has_memory.
@@ -528,10 +524,6 @@ subject! {
     CONNECTION_SHARE: Percent = "connection_share" from "obstacle";
     /// The tool that manages the packet filter, by the names of its chains and tables: ufw, firewalld, both, or "none".
     FIREWALL_MANAGERS: Arc<[Arc<str>]> = "firewall_managers" from "derive firewall";
-    /// Which implementations filter packets to or from this node: nftables, iptables over it, iptables over ip_tables.
-    FILTER_BACKENDS: Arc<[Arc<str>]> = "filter_backends" from "derive firewall";
-    /// Whether iptables over ip_tables and nf_tables both filter: a packet has to get through both.
-    FILTERS_TWICE: bool = "filters_twice" from "derive firewall";
     /// Whether ufw and firewalld both have rules in force.
     FIREWALLS_COMPETE: bool = "firewalls_compete" from "derive firewall";
     /// Whether no rule of ufw is in force.
@@ -614,7 +606,7 @@ subject! {
     IMEX_CHANNELS: u64 = "imex_channels" from "driver";
     /// What became of asking NVML, the library behind nvidia-smi. Source: nvmlInitWithFlags.
     NVML: Nvml = "nvml" from "nvml";
-    /// What NVML said instead of working, in its own words; "none" where it works. Source: nvmlInitWithFlags.
+    /// What NVML said instead of working, in its own words; "none" where it works; the loader's words of a library that it does not load. Source: nvmlInitWithFlags, dlopen(3).
     NVML_ERROR: Arc<str> = "nvml_error" from "nvml";
     /// The version of the NVML library that was loaded, as "550.54.15": CUDA's major version before it left out.
     /// Source: nvmlSystemGetNVMLVersion.
@@ -630,7 +622,8 @@ subject! {
 
     /// What became of asking CUDA's driver API. Source: cuInit.
     CUDA: Cuda = "cuda" from "cuda";
-    /// What CUDA's driver API said instead of working, as "CUDA_ERROR_SYSTEM_NOT_READY (802)"; "none" where it works. Source: cuInit.
+    /// What CUDA's driver API said instead of working, as "CUDA_ERROR_SYSTEM_NOT_READY (802)"; "none" where it works; the loader's words of a library that
+    /// it does not load. Source: cuInit, dlopen(3).
     CUDA_ERROR: Arc<str> = "cuda_error" from "cuda";
     /// How long CUDA's driver API took to begin: without persistence the driver wakes each GPU first. Source: cuInit.
     CUDA_INIT_TIME: Seconds = "cuda_init_time" from "cuda";
@@ -657,6 +650,8 @@ subject! {
     MTUS_AGREE: bool = "mtus_agree" from "derive agreement";
     /// Which port has which of them.
     MTUS: Arc<str> = "mtus" from "derive agreement";
+    /// Where they differ, the commands that give the network devices of RoCE ports the MTU of most of their equals, or of those with the larger one.
+    MTU_COMMANDS: Arc<[Arc<str>]> = "mtu_commands" from "derive agreement";
     /// What the kernel made up when it booted: another on each machine and after each boot. Source: /proc/sys/kernel/random/boot_id.
     BOOT_ID: Arc<str> = "boot_id" from "host";
     /// What names and addresses of the recording are: "none" if they are the machine's own, else the mark of the key (record
@@ -696,6 +691,10 @@ subject! {
     AGAINST_ONE: Arc<str> = "against_one" from "collective";
     /// Nodes that alone reach much less than the others, and what they reach; "none" if none does.
     SLOW_ALONE: Arc<str> = "slow_alone" from "collective";
+    /// Whether the time of an operation of few bytes was measured, since nothing else told why the nodes are slow.
+    STEPS_TIMED: bool = "steps_timed" from "collective";
+    /// How long each step of it takes from one rank to the next.
+    STEP_LATENCY: Seconds = "step_latency" from "collective";
     /// Which part of its time the rank that waited longest for a CPU waited.
     CPU_WAIT: Percent = "cpu_wait" from "collective";
     /// Which part the middle one of all ranks waited.

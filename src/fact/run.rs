@@ -103,6 +103,8 @@ subject! {
     ENV_LOGGED: bool = "env_logged" from "nccl_log";
     /// What carried the traffic between nodes; unknown for a run on one node, which has none.
     CARRIER: Carrier = "carrier" from "nccl_log";
+    /// Whether lines show that RDMA, or NVLink, carried the traffic between nodes.
+    RDMA_SHOWN: bool = "rdma_shown" from "nccl_log";
     /// On which lines the carrier rests.
     PROOF: TransportProof = "proof" from "nccl_log";
     /// The networks that carried the traffic between nodes, in NCCL's names: `IB`, `Socket`, `AWS Libfabric`.

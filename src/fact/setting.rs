@@ -100,18 +100,10 @@ subject! {
     WITHOUT_PORT: bool = "without_port" from "derive setting";
     /// Whether it leaves out every transport that RDMA devices have.
     WITHOUT_RDMA: bool = "without_rdma" from "derive setting";
-    /// Whether it asks for what only EFA devices have.
-    WANTS_EFA: bool = "wants_efa" from "derive setting";
-    /// Whether NCCL's counterpart (NCCL_IB_TC, NCCL_IB_GID_INDEX) is set to something else.
-    DIFFERS_FROM_NCCL: bool = "differs_from_nccl" from "derive setting";
-    /// NCCL's counterpart with its value, as NCCL_IB_TC=106.
-    NCCL_COUNTERPART: Arc<str> = "nccl_counterpart" from "derive setting";
     /// How many intended, active Ethernet ports have no GID at the index.
     EMPTY_GIDS: u64 = "empty_gids" from "derive setting";
     /// The intended, active Ethernet ports that have no GID at the index.
     EMPTY_GID_PORTS: Arc<str> = "empty_gid_ports" from "derive setting";
-    /// Whether the environment of this process sets the same variable to something else.
-    DIFFERS_FROM_ENVIRONMENT: bool = "differs_from_environment" from "derive setting";
     /// Whether Open MPI's counterpart (if_exclude for if_include) is set too, of which only one may be.
     WITH_COUNTERPART: bool = "with_counterpart" from "derive setting";
     /// Whether a list of what may not be used has the loopback interface.

@@ -44,6 +44,8 @@ subject! {
     NAME: Arc<str> = "name" from "pairs";
     /// The observation, in a sentence that names the observers.
     WHAT: Arc<str> = "what" from "pairs";
+    /// Of packets that are too large: the commands that set the receiver's MTU where its own is too small, else those that show the hop that takes less.
+    MTU_COMMANDS: Arc<[Arc<str>]> = "mtu_commands" from "pairs";
     /// Of a loss: the share of data that was retransmitted.
     LOSS: Percent = "loss" from "pairs";
     /// Of a loss: whether what loses carries much less than its equals.

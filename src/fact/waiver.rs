@@ -18,7 +18,7 @@ subject! {
     CHECK: Arc<str> = "check" from "waivers";
     /// Why the finding is accepted.
     REASON: Arc<str> = "reason" from "waivers";
-    /// Who answers for it.
+    /// The person or team that answers for it.
     OWNER: Arc<str> = "owner" from "waivers";
     /// The last day, in UTC, on which it waives.
     UNTIL: Arc<str> = "until" from "waivers";

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +32,23 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Root(rustix::fs::open(path, flags, Mode::empty())?))
     }
+
+    /// Whether it is laid out as a machine's root directory: a copy has at least one of these. One that nobody may look at counts.
+    pub fn is_of_machine(&self) -> bool {
+        let is_there = |name| !matches!(stat(Some(self), name), Err(Sys::NOENT | Sys::NOTDIR));
+        ["/sys", "/proc", "/etc", "/var", "/run"]
+            .into_iter()
+            .any(is_there)
+    }
+}
+
+/// The one directory directly below `path` that is laid out as a machine's root: archives often have it one level deeper.
+#[expect(clippy::disallowed_methods, reason = "a directory named by the user")]
+pub fn tree_below(path: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(path).ok()?.take(FILES_LIMIT).flatten();
+    let is_tree = |path: &PathBuf| Root::open(path).is_ok_and(|root| root.is_of_machine());
+    let mut trees = entries.map(|entry| entry.path()).filter(is_tree);
+    trees.next().filter(|_| trees.next().is_none())
 }
 
 /// Answers a question about files; `None` if it is about something else.

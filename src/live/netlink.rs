@@ -10,7 +10,7 @@ use netlink_sys::protocols::NETLINK_RDMA;
 use netlink_sys::{Socket, SocketAddr};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::source::netlink::{self, HEADER, attribute};
+use crate::source::netlink::{self, HEADER, Message, attribute};
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -174,6 +174,29 @@ fn gather(datagram: &[u8], messages: &mut Vec<u8>) -> Result<bool, Refusal> {
         }
     }
     Ok(false)
+}
+
+/// Messages that an answer may have: a router's table decides nothing here, and would fill a recording.
+pub(super) const MESSAGES: usize = 512;
+
+/// The messages of a reply that matter.
+pub(super) fn chosen<const FIXED: usize>(
+    reply: &[u8],
+    matters: impl Fn(&Message<'_, FIXED>) -> bool,
+) -> Result<Vec<u8>, Refusal> {
+    let (mut kept, mut count) = (Vec::new(), 0);
+    for message in netlink::messages::<FIXED>(reply) {
+        let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;
+        if matters(&message) {
+            count += 1;
+            kept.extend_from_slice(message.bytes);
+            kept.resize(kept.len().next_multiple_of(4), 0);
+        }
+    }
+    match count > MESSAGES {
+        true => Err(Refusal::TooLarge),
+        false => Ok(kept),
+    }
 }
 
 #[cfg(test)]

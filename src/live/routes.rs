@@ -24,8 +24,6 @@ const RTN_UNICAST: u8 = 1;
 const REFUSING: std::ops::RangeInclusive<u8> = 6..=8;
 /// `NUD_INCOMPLETE`, `NUD_FAILED`, `NUD_PERMANENT`
 const ODD_NEIGHBOURS: u16 = 0x1 | 0x20 | 0x80;
-/// Routes that an answer may have: a router's table decides nothing here, and would fill a recording.
-const LIMIT: usize = 512;
 
 /// Answers `route/getroute` (unicast routes to networks, of all tables but the local one) and `route/getrule` (all rules), both of IPv4 if no `family` is
 /// said to be 6.
@@ -114,24 +112,16 @@ fn chosen(
     family: u8,
     keep: impl Fn(&Message<'_, BODY>) -> bool,
 ) -> Result<Vec<u8>, Refusal> {
-    let mut kept = Vec::new();
-    let mut count = 0;
-    for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
-        if message.fixed[0] == family && keep(&message) {
-            count += 1;
-            if count > LIMIT {
-                return Err(Refusal::TooLarge);
-            }
-            kept.extend_from_slice(message.bytes);
-            kept.resize(kept.len().next_multiple_of(4), 0);
-        }
-    }
-    Ok(kept)
+    super::netlink::chosen(messages, |message| {
+        message.fixed[0] == family && keep(message)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::netlink::MESSAGES;
+    use crate::source::Errno;
     use crate::source::netlink::attribute;
     use crate::source::testing::message;
 
@@ -155,9 +145,10 @@ mod tests {
         ]
         .concat();
         assert_eq!(networks(&all, AF_INET), Ok(net.clone()));
-        assert_eq!(networks(&net[..20], AF_INET), Ok(Vec::new()));
+        let cut = networks(&net[..20], AF_INET);
+        assert_eq!(cut, Err(Refusal::Errno(Errno::EPROTO)));
         assert_eq!(
-            networks(&net.repeat(LIMIT + 1), AF_INET),
+            networks(&net.repeat(MESSAGES + 1), AF_INET),
             Err(Refusal::TooLarge)
         );
     }

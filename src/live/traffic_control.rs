@@ -2,8 +2,8 @@
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 
-use super::netlink::{Connection, NLM_F_DUMP};
-use crate::source::netlink::{Attributes, Message, TCMSG, messages, u32_at};
+use super::netlink::{Connection, NLM_F_DUMP, chosen};
+use crate::source::netlink::{Attributes, Message, TCMSG, u32_at};
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -26,8 +26,6 @@ const DEFAULT: [&[u8]; 5] = [
 ];
 /// `TCA_FQ_FLOW_MAX_RATE`, which limits nothing by default.
 const FQ_MAX_RATE: u16 = 7;
-/// Messages that an answer may have.
-const LIMIT: usize = 512;
 
 /// Answers `route/getqdisc`, `route/gettclass` (`index`: the interface's) and `route/gettfilter` (`index`, and `parent`: where the filters are).
 pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
@@ -56,22 +54,6 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::Bytes(kept.into()))
 }
 
-fn chosen(reply: &[u8], keep: impl Fn(&Message<'_, TCMSG>) -> bool) -> Result<Vec<u8>, Refusal> {
-    let (mut kept, mut count) = (Vec::new(), 0);
-    for message in messages::<TCMSG>(reply) {
-        let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;
-        if keep(&message) {
-            count += 1;
-            kept.extend_from_slice(message.bytes);
-            kept.resize(kept.len().next_multiple_of(4), 0);
-        }
-    }
-    match count > LIMIT {
-        true => Err(Refusal::TooLarge),
-        false => Ok(kept),
-    }
-}
-
 fn find(of: Attributes<'_>, number: u16) -> Option<Attributes<'_>> {
     of.nested(number).ok().flatten()
 }
@@ -92,6 +74,7 @@ fn is_noteworthy(message: &Message<'_, TCMSG>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::netlink::MESSAGES;
     use crate::source::netlink::attribute;
     use crate::source::testing::message;
 
@@ -120,7 +103,7 @@ mod tests {
         ];
         let kept = chosen(&all.concat(), is_noteworthy);
         assert_eq!(kept, Ok([loses, netem.clone(), slow].concat()));
-        let many = chosen(&netem.repeat(LIMIT + 1), is_noteworthy);
+        let many = chosen(&netem.repeat(MESSAGES + 1), is_noteworthy);
         assert_eq!(many, Err(Refusal::TooLarge));
         assert!(chosen(&netem[..30], is_noteworthy).is_err());
     }

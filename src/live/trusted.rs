@@ -42,7 +42,7 @@ pub fn distrust(path: &Path) -> Option<String> {
     is_root().then(|| writable_by_others(path)).flatten()
 }
 
-/// Who besides root can change what this path leads to.
+/// The users besides root that can change the file of this path.
 #[expect(clippy::disallowed_methods, reason = "where a library really is")]
 fn writable_by_others(path: &Path) -> Option<String> {
     let real = match std::fs::canonicalize(path) {

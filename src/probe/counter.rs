@@ -46,9 +46,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             };
             let gap = Gap::refused(&pause, refusal);
             for id in all {
-                facts.set(id, counter::SAMPLED, sampled.clone());
-                facts.set(id, counter::RATE, Fact::Unknown(gap.clone()));
-                facts.set(id, counter::WINDOW, Fact::Unknown(gap.clone()));
+                unsampled(facts, id, sampled.clone(), &gap);
             }
         }
     }
@@ -136,50 +134,43 @@ fn read_again(ask: &Ask<'_>, facts: &mut Facts, first: &[First], all: &[Id], pau
         let (at, value) = read(ask, &one.question);
         let window = at.checked_sub(one.at).filter(|window| *window > 0);
         let origin = Origin::Asked(one.question.clone());
-        let (sampled, rate, window) = match (value, window) {
-            (Fact::Unknown(gap), _) => (
-                Fact::Unknown(gap.clone()),
-                Fact::Unknown(gap.clone()),
-                Fact::Unknown(gap),
-            ),
-            (Fact::Known(..), None) => {
-                let gap = Gap::not_understood(&one.question, "no time between the two readings");
-                (
-                    Fact::Known(true, origin),
-                    Fact::Unknown(gap.clone()),
-                    Fact::Unknown(gap),
-                )
-            }
-            (Fact::Known(value, _), Some(window)) => {
-                let seconds = window as f64 / 1e6;
-                let rate = match value.checked_sub(one.value) {
-                    Some(rise) => Fact::Known(PerSecond(rise as f64 / seconds), origin.clone()),
-                    // It was cleared, or it wrapped: neither is a rate.
-                    None => Fact::Unknown(Gap::not_understood(
-                        &one.question,
-                        format!("it went down, from {} to {value}", one.value),
-                    )),
-                };
-                (
-                    Fact::Known(true, origin.clone()),
-                    rate,
-                    Fact::Known(Seconds(seconds), origin),
-                )
+        let sampled = value.clone().map(|_| true);
+        let seconds = match (&value, window) {
+            (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
+            (_, Some(window)) => Fact::Known(Seconds(window as f64 / 1e6), origin),
+            (_, None) => {
+                let what = "no time between the two readings";
+                Fact::Unknown(Gap::not_understood(&one.question, what))
             }
         };
+        let rate = seconds.clone().zip(value).flat_map(|(window, value)| {
+            // It was cleared, or it wrapped: neither is a rate.
+            let what = || format!("it went down, from {} to {value}", one.value);
+            let rise = value.checked_sub(one.value);
+            let rise = rise.ok_or_else(|| Gap::not_understood(&one.question, what()));
+            let rate = rise.map(|rise| PerSecond(rise as f64 / window.0));
+            match rate {
+                Ok(rate) => Fact::Known(rate, Origin::Asked(one.question.clone())),
+                Err(gap) => Fact::Unknown(gap),
+            }
+        });
         facts.set(one.id, counter::SAMPLED, sampled);
         facts.set(one.id, counter::RATE, rate);
-        facts.set(one.id, counter::WINDOW, window);
+        facts.set(one.id, counter::WINDOW, seconds);
     }
     // What did not answer at first is not asked again; a value that was stated above stays.
     let gap = Gap::not_understood(pause, "the counter did not answer the first reading");
     for id in all {
         if facts.known(*id, counter::VALUE).is_none() {
-            facts.set(*id, counter::SAMPLED, Fact::Unknown(gap.clone()));
-            facts.set(*id, counter::RATE, Fact::Unknown(gap.clone()));
-            facts.set(*id, counter::WINDOW, Fact::Unknown(gap.clone()));
+            unsampled(facts, *id, Fact::Unknown(gap.clone()), &gap);
         }
     }
+}
+
+fn unsampled(facts: &mut Facts, id: Id, sampled: Fact<bool>, gap: &Gap) {
+    facts.set(id, counter::SAMPLED, sampled);
+    facts.set(id, counter::RATE, Fact::Unknown(gap.clone()));
+    facts.set(id, counter::WINDOW, Fact::Unknown(gap.clone()));
 }
 
 #[cfg(test)]

@@ -74,10 +74,21 @@ fn begin(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Fact<Cuda> {
     facts.set(node, node::CUDA_DRIVER, version);
     let question = Question::call("cuInit", []);
     let said = ask.value(question.clone());
-    let error = said.clone().map(|said| match failed_call(&said) {
-        Some(failure) => failure.error().into(),
-        None => Arc::from("none"),
-    });
+    let error = match &said {
+        Fact::Known(said, origin) => {
+            let words = failed_call(said).map_or("none".into(), |failure| failure.error().into());
+            Fact::Known(words, origin.clone())
+        }
+        Fact::Unknown(gap) => match &gap.why {
+            Why::Refused(Refusal::LibraryMissing(words)) => {
+                Fact::Known(Arc::clone(words), gap.origin.clone())
+            }
+            Why::Refused(lacks @ Refusal::SymbolMissing(_)) => {
+                Fact::Known(lacks.to_string().into(), gap.origin.clone())
+            }
+            _ => Fact::Unknown(gap.clone()),
+        },
+    };
     facts.set(node, node::CUDA_ERROR, error);
     let took = said.clone().and_then(|said| number(&said, "ms"));
     let cuda_init_time = took.map(|ms| Seconds(ms as f64 / 1e3));

@@ -8,16 +8,17 @@ mod nvlink_registers;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use self::classes::{Event, LATER, RULES};
+use self::classes::{Event, LATER};
 use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit};
 use crate::source::Question;
+use crate::source::kernel_log_markers::MARKERS;
 
 /// The probe.
 // One question reads thousands of records, one at a time.
@@ -177,6 +178,13 @@ struct Group<'l> {
     end: Option<&'static str>,
 }
 
+/// Whether a log from which the lines with these markers were taken has all lines of a class.
+fn are_lines_told(class: EventClass, markers: &[impl AsRef<str>]) -> bool {
+    let told = |part: &&str| markers.iter().any(|m| part.contains(m.as_ref()));
+    classes::rules(class)
+        .all(|(.., all, any)| all.iter().any(told) || (!any.is_empty() && any.iter().all(told)))
+}
+
 impl Log {
     fn read(value: &Value) -> Result<Self, String> {
         let seconds = |value: &Value| value.as_u64().map(|micros| micros as f64 / 1e6);
@@ -234,10 +242,16 @@ impl Log {
 
     /// Whether lines of this class would have been reported.
     fn looked_for(&self, class: EventClass) -> bool {
-        let told = |part: &&str| self.markers.iter().any(|m| part.contains(&**m));
-        RULES.iter().filter(|rule| rule.class == class).all(|rule| {
-            rule.all.iter().any(told) || (!rule.any.is_empty() && rule.any.iter().all(told))
-        })
+        // Nearly all recordings are of this program.
+        static OWN: LazyLock<Vec<EventClass>> = LazyLock::new(|| {
+            let all = EventClass::ALL.iter().copied();
+            all.filter(|class| are_lines_told(*class, MARKERS))
+                .collect()
+        });
+        match self.markers.iter().eq(MARKERS) {
+            true => OWN.contains(&class),
+            false => are_lines_told(class, &self.markers),
+        }
     }
 
     fn groups(&self, class: EventClass, settled: Seconds) -> Vec<Group<'_>> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Ask, Probe, whole_number};
+use crate::fact::kleene::Several;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, node};
 
 /// The probe.
@@ -28,26 +29,26 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     if controllers.is_empty() {
         return;
     }
-    let (mut corrected, mut uncorrected) = (Sum::new(), Sum::new());
+    let number = |path: &str, file| ask.parse(format!("{path}/{file}"), whole_number);
+    let (mut corrected, mut uncorrected) = (Vec::new(), Vec::new());
     let mut shortest: Option<Fact<u64>> = None;
     let mut places = Vec::new();
     for controller in &controllers {
         let path = format!("{CLASS}/{controller}");
-        let ce = ask.parse(format!("{path}/ce_count"), whole_number);
-        let ue = ask.parse(format!("{path}/ue_count"), whole_number);
+        let (ce, ue) = (number(&path, "ce_count"), number(&path, "ue_count"));
         if [&ce, &ue].iter().any(|n| n.known().is_some_and(|n| *n > 0)) {
             places.extend(modules(ask, controller, &path));
         }
-        corrected.add(ce);
-        uncorrected.add(ue);
-        let since = ask.parse(format!("{path}/seconds_since_reset"), whole_number);
+        corrected.push(ce);
+        uncorrected.push(ue);
+        let since = number(&path, "seconds_since_reset");
         shortest = Some(match (shortest, since) {
             (Some(Fact::Known(a, o)), Fact::Known(b, _)) if a <= b => Fact::Known(a, o),
             (Some(Fact::Unknown(gap)), _) => Fact::Unknown(gap),
             (_, since) => since,
         });
     }
-    let corrected = corrected.fact(&origin);
+    let corrected = sum(corrected, &origin);
     let rate = match (&corrected, &shortest) {
         (Fact::Known(count, origin), Some(Fact::Known(seconds, _))) if *seconds > 0 => {
             Fact::Known(PerSecond(*count as f64 / *seconds as f64), origin.clone())
@@ -57,7 +58,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set(node, node::MEMORY_CORRECTED, corrected);
     facts.set(node, node::MEMORY_CORRECTED_RATE, rate);
-    facts.set(node, node::MEMORY_UNCORRECTED, uncorrected.fact(&origin));
+    facts.set(node, node::MEMORY_UNCORRECTED, sum(uncorrected, &origin));
     let places: Arc<str> = match places.is_empty() {
         true => "no module named".into(),
         false => places.join(", ").into(),
@@ -74,12 +75,11 @@ fn modules(ask: &Ask<'_>, controller: &str, path: &str) -> Vec<String> {
     let is_module = |name: &&Arc<str>| is_numbered(name, "dimm") || is_numbered(name, "rank");
     for name in names.iter().filter(is_module) {
         let path = format!("{path}/{name}");
-        let count = |kind: &str| ask.parse(format!("{path}/dimm_{kind}_count"), whole_number);
+        let count = |kind: &str| {
+            let count = ask.parse(format!("{path}/dimm_{kind}_count"), whole_number);
+            count.known().copied().unwrap_or(0)
+        };
         let (ce, ue) = (count("ce"), count("ue"));
-        let (ce, ue) = (
-            ce.known().copied().unwrap_or(0),
-            ue.known().copied().unwrap_or(0),
-        );
         if ce + ue > 0 {
             let label = ask.text(format!("{path}/dimm_label"));
             let label = label.known().filter(|label| !label.is_empty()).cloned();
@@ -95,34 +95,15 @@ fn is_numbered(name: &str, kind: &str) -> bool {
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// A sum of which each part has to be known.
-struct Sum {
-    total: u64,
-    gap: Option<Gap>,
-}
-
-impl Sum {
-    fn new() -> Self {
-        Sum {
-            total: 0,
-            gap: None,
-        }
-    }
-
-    fn add(&mut self, part: Fact<u64>) {
-        match part {
-            Fact::Known(part, _) => self.total = self.total.saturating_add(part),
-            Fact::Unknown(gap) => self.gap = Some(gap),
-        }
-    }
-
-    fn fact(self, origin: &Origin) -> Fact<u64> {
-        match self.gap {
-            // An error that was counted is one, whatever another controller says.
-            Some(gap) if self.total == 0 => Fact::Unknown(gap),
-            _ => Fact::Known(self.total, origin.clone()),
-        }
-    }
+/// The sum of counts. An error that was counted is one, whatever another controller says.
+fn sum(counts: Vec<Fact<u64>>, origin: &Origin) -> Fact<u64> {
+    let counts: Several<u64> = counts.into_iter().collect();
+    let total = counts
+        .answered()
+        .iter()
+        .fold(0, |sum: u64, n| sum.saturating_add(*n));
+    let open = counts.open().filter(|_| total == 0).cloned();
+    Fact::Known(total, origin.clone()).unless(open)
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
+
 use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, module};
 
@@ -20,7 +22,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // A kernel without CONFIG_MODULES has no such file.
     let loaded = (ask.text_if_any("/proc/modules"))
         .map(|text| loaded_modules(&text))
-        .or_absent(HashSet::new());
+        .or_absent(Names::default());
     let builtin = match ask.text("/proc/sys/kernel/osrelease") {
         Fact::Known(release, _) if !release.is_empty() && !release.contains('/') => ask
             .text(format!("/lib/modules/{release}/modules.builtin"))
@@ -55,31 +57,26 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
+/// Names of modules.
+type Names = HashSet<String, FixedState>;
+
 /// The machine's kernel modules.
 struct KernelModules {
-    loaded: Fact<HashSet<String>>,
-    builtin: Fact<HashSet<String>>,
+    loaded: Fact<Names>,
+    builtin: Fact<Names>,
     listed: Fact<Arc<[Arc<str>]>>,
 }
 
 impl KernelModules {
     /// Whether the module is there, and whether it is part of the kernel's image.
     fn judge(&self, ask: &Ask<'_>, name: &str, in_tree: bool) -> (Fact<bool>, Fact<bool>) {
-        if let Fact::Known(loaded, origin) = &self.loaded
-            && loaded.contains(name)
-        {
-            return (
-                Fact::Known(true, origin.clone()),
-                Fact::Known(false, origin.clone()),
-            );
-        }
-        if let Fact::Known(builtin, origin) = &self.builtin
-            && builtin.contains(name)
-        {
-            return (
-                Fact::Known(true, origin.clone()),
-                Fact::Known(true, origin.clone()),
-            );
+        for (list, is_builtin) in [(&self.loaded, false), (&self.builtin, true)] {
+            if let Fact::Known(names, origin) = list
+                && names.contains(name)
+            {
+                let known = |value| Fact::Known(value, origin.clone());
+                return (known(true), known(is_builtin));
+            }
         }
         let in_sysfs = match &self.listed {
             Fact::Known(names, origin) if names.iter().any(|n| &**n == name) => {
@@ -123,7 +120,7 @@ fn unknown(gap: &Gap) -> (Fact<bool>, Fact<bool>) {
 }
 
 /// The names in /proc/modules: the first word of each line.
-fn loaded_modules(text: &str) -> HashSet<String> {
+fn loaded_modules(text: &str) -> Names {
     text.lines()
         .filter_map(|line| line.split_whitespace().next())
         .map(str::to_owned)
@@ -131,7 +128,7 @@ fn loaded_modules(text: &str) -> HashSet<String> {
 }
 
 /// The names in modules.builtin: `kernel/drivers/infiniband/core/ib_core.ko`. The kernel takes `-` and `_` for the same.
-fn builtin_modules(text: &str) -> HashSet<String> {
+fn builtin_modules(text: &str) -> Names {
     text.lines()
         .filter_map(|line| line.trim().rsplit('/').next()?.strip_suffix(".ko"))
         .map(|name| name.replace('-', "_"))

@@ -151,49 +151,32 @@ fn bench_library(
     chosen: Option<&Library>,
     origin: &Origin,
 ) {
-    let known = |text: Arc<str>| Fact::Known(text, origin.clone());
-    let (path, why) = match chosen.or(copies.first()) {
-        Some(one) => match &one.path {
-            Some(path) if one.refused.is_some() => {
-                let why = one.refused.as_deref().unwrap_or_default();
-                let why = format!(
-                    "{path}, found by {}, is not loaded as root: {why}; --nccl {path} loads it",
-                    one.from
-                );
-                let gap = Gap::not_said(why, origin.clone());
-                (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
-            }
-            Some(path) => {
-                let others = copies.iter().filter(|c| c.version != one.version).count();
-                let why = match (chosen, others) {
-                    (Some(_), _) | (None, 0) => format!("found by {}", one.from),
-                    (None, 1) => format!("found first, by {}; another version is there", one.from),
-                    (None, n) => format!(
-                        "found first, by {}; {n} of other versions are there",
-                        one.from
-                    ),
-                };
-                (known(Arc::clone(path)), known(why.into()))
-            }
-            None => {
-                let gap = Gap::new(Why::Missing(
-                        "which NCCL library to load (--nccl names a version, and a benchmark loads a file)"
-                            .into(),
-                    ), origin.clone());
-                (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
-            }
-        },
-        None => {
-            let gap = Gap::new(
-                Why::Missing(
-                    "which NCCL library to load (no libnccl.so.2 is found; --nccl names one)"
-                        .into(),
-                ),
-                origin.clone(),
-            );
-            (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
-        }
+    let found = match chosen.or(copies.first()) {
+        None => Err("which NCCL library to load (no libnccl.so.2 is found; --nccl names one)"),
+        Some(one) => one.path.as_ref().map(|path| (one, path)).ok_or(
+            "which NCCL library to load (--nccl names a version, and a benchmark loads a file)",
+        ),
     };
+    let found = found.map_err(|what| Gap::new(Why::Missing(what.into()), origin.clone()));
+    let found = found.and_then(|(one, path)| {
+        if let Some(why) = &one.refused {
+            let why = format!(
+                "{path}, found by {}, is not loaded as root: {why}; --nccl {path} loads it",
+                one.from
+            );
+            return Err(Gap::not_said(why, origin.clone()));
+        }
+        let others = copies.iter().filter(|c| c.version != one.version).count();
+        let by = &one.from;
+        let why: Arc<str> = match (chosen, others) {
+            (Some(_), _) | (None, 0) => format!("found by {by}"),
+            (None, 1) => format!("found first, by {by}; another version is there"),
+            (None, n) => format!("found first, by {by}; {n} of other versions are there"),
+        }
+        .into();
+        Ok((Arc::clone(path), why))
+    });
+    let (path, why) = Fact::from_result(found, origin).unzip();
     facts.set(node, node::NCCL_BENCH_PATH, path);
     facts.set(node, node::NCCL_BENCH_WHY, why);
 }
@@ -529,17 +512,15 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
         let place = Fact::derived(place, "the first that sets it").unless(earlier.cloned());
         facts.set(id, variable::ORIGIN, place);
         facts.set(id, variable::VALUE, value);
-        let (overrides, overridden) = match (hidden.is_empty(), earlier.or(later)) {
-            (false, _) => (
-                Fact::derived(true, hidden.join("; ")),
-                Fact::derived(Arc::from(hidden.join("; ")), "what NCCL reads later"),
-            ),
-            (true, None) => (
-                Fact::derived(false, "no other place sets it otherwise"),
-                Fact::derived("none".into(), "what NCCL reads later"),
-            ),
-            (true, Some(gap)) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
+        let overrides = !hidden.is_empty();
+        let list = if overrides {
+            hidden.join("; ")
+        } else {
+            "none".to_owned()
         };
+        let open = earlier.or(later).filter(|_| !overrides).cloned();
+        let both = Fact::derived((overrides, Arc::from(list)), "what NCCL reads later");
+        let (overrides, overridden) = both.unless(open).unzip();
         facts.set(id, variable::OVERRIDES, overrides);
         facts.set(id, variable::OVERRIDDEN, overridden);
     }

@@ -161,7 +161,11 @@ fn begin(ask: &Ask<'_>) -> System {
         Refusal::Crash(_) => Nvml::Crashes,
         _ => return System::Unknown(Gap::refused(&question, refusal)),
     };
-    System::Not(what, origin, refusal.to_string().into())
+    let words = match refusal {
+        Refusal::LibraryMissing(words) => words,
+        other => other.to_string().into(),
+    };
+    System::Not(what, origin, words)
 }
 
 impl System {

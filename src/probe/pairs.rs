@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Ask, Probe};
-use crate::fact::suspect;
+use crate::fact::suspect::{self, SuspectProblem};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
@@ -23,7 +23,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             state(facts, node, &results);
             match missing {
                 None => Membership::Known(origin),
-                // Who is accused is; there may be others.
+                // The suspects found are certain; a missing reply may hide others.
                 Some(refusal) => Membership::Unknown(Gap::refused(&question, refusal)),
             }
         }
@@ -68,6 +68,10 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
             facts.know(id, suspect::LOSS, Percent(loss), &origin);
             facts.know(id, suspect::SLOWED, found.slowed, &origin);
         }
+        if found.problem == SuspectProblem::PacketShort {
+            let commands = mtu_commands(results, &found.ways);
+            facts.know(id, suspect::MTU_COMMANDS, commands, &origin);
+        }
         let own = own(results, &found.ways);
         facts.know(id, suspect::OWN, own, &origin);
         // What is wrong with one way may be the reason for what else is wrong with it.
@@ -92,6 +96,26 @@ fn own(results: &Results, ways: &[PairDirection]) -> Arc<[Arc<str>]> {
     names.map(|name| Arc::from(name.as_str())).collect()
 }
 
+/// What sets the MTU of interfaces that are smaller than those that send to them; where there is none, what shows the hop.
+fn mtu_commands(results: &Results, ways: &[PairDirection]) -> Arc<[Arc<str>]> {
+    let rail = |end| results.plan.rail(end);
+    let ends = || {
+        ways.iter()
+            .filter_map(|way| Some((rail(way.from)?, rail(way.to)?)))
+    };
+    let smaller = ends().filter(|(from, to)| to.mtu < from.mtu);
+    let set: BTreeSet<Arc<str>> = smaller
+        .map(|(from, to)| format!("ip link set {} mtu {}", to.interface, from.mtu).into())
+        .collect();
+    if !set.is_empty() {
+        return set.into_iter().collect();
+    }
+    let show: BTreeSet<Arc<str>> = ends()
+        .map(|(_, to)| format!("tracepath -n {}", to.address).into())
+        .collect();
+    show.into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +132,7 @@ mod tests {
             address: "10.0.0.1".into(),
             mtu: 1500,
             speed: None,
+            link: None,
             device: None,
             port: None,
             gid: None,
@@ -152,6 +177,11 @@ mod tests {
         };
         assert_eq!(&*super::own(&results, &ends(1, 0)), [Arc::from("eth0")]);
         assert!(super::own(&results, &ends(1, 2)).is_empty());
+        // Equal MTUs: the network between them takes less.
+        let commands = |results: &Results| super::mtu_commands(results, &ends(0, 1)).to_vec();
+        assert_eq!(commands(&results), ["tracepath -n 10.0.0.1".into()]);
+        results.plan.nodes[0].rails[0].mtu = 9000;
+        assert_eq!(commands(&results), ["ip link set eth0 mtu 9000".into()]);
         let no = r#"{"q":{"bench":"ablation"},"refused":"not-asked: nothing was measured"}"#;
         let (facts, node) = run_probe(&PROBE, &[no]);
         let members = |facts: &Facts, node| match facts.members(Subject::Suspect, node) {

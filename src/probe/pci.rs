@@ -75,8 +75,31 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     }
     facts.set_members(Subject::Function, node, membership);
-    let slingshot = ask.names_if_any(SLINGSHOT).map(|names| names.len() as u64);
-    facts.set(node, node::SLINGSHOT, slingshot.or_absent(0));
+    let adapters = ask.names_if_any(SLINGSHOT).or_absent(Arc::default());
+    let count = adapters.clone().map(|names| names.len() as u64);
+    facts.set(node, node::SLINGSHOT, count);
+    let down = adapters.flat_map(|names| slingshot_down(ask, &names));
+    facts.set(node, node::SLINGSHOT_DOWN, down);
+}
+
+/// The Slingshot adapters whose link is down. One that comes up, or is not configured yet, is not.
+fn slingshot_down(ask: &Ask<'_>, names: &[Arc<str>]) -> Fact<Arc<str>> {
+    let mut open = None;
+    let mut down = Vec::new();
+    for name in names {
+        let port = format!("{SLINGSHOT}/{name}/device/port");
+        let state = ask.text(format!("{port}/link"));
+        let state = state.or_else(|| ask.text(format!("{port}/0/link/state")));
+        let state = state.or_open(&mut open);
+        if let Some(state @ ("down" | "error")) = state.as_deref().map(str::trim) {
+            down.push(format!("{name} ({state})"));
+        }
+    }
+    let how = "the link of each Slingshot adapter";
+    match down.is_empty() {
+        true => Fact::derived("none".into(), how).unless(open),
+        false => Fact::derived(down.join(", ").into(), how),
+    }
 }
 
 fn class_of(number: u64) -> PciClass {

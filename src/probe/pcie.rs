@@ -215,13 +215,44 @@ fn hidden_gap(hidden: Unreadable, origin: &Origin) -> Gap {
 
 /// Reads a function's configuration space, and states what every function has.
 fn space(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys) -> Space {
-    let question = Question::read(inside(dir, "config"));
-    let origin = Origin::Asked(question.clone());
-    let config = match ask.bytes(question) {
+    let bytes = ask.bytes(Question::read(inside(dir, "config")));
+    space_of(facts, id, bytes, keys)
+}
+
+/// States what a configuration space says that lspci(8) printed; sysfs has the link's state from its registers.
+pub(super) fn printed(facts: &mut Facts, id: Id, bytes: Fact<Arc<[u8]>>, keys: &LinkKeys) {
+    let space = space_of(facts, id, bytes, keys);
+    for (registers, generation, width) in [
+        (0, keys.max_generation, keys.max_width),
+        (1, keys.generation, keys.width),
+    ] {
+        let of = |shift: u16, mask: u16| {
+            let field = space
+                .express
+                .clone()
+                .map(|e| u64::from(e.link[registers] >> shift & mask));
+            field.and_then(|n| match n {
+                0 => Err("the link is down".to_owned()),
+                n => Ok(n),
+            })
+        };
+        facts.set(id, generation, of(0, 0xf));
+        facts.set(id, width, of(4, 0x3f));
+    }
+    match facts.subject(id) {
+        Subject::Bridge => bridge_of(facts, id, &space),
+        Subject::Function => requests_of(facts, id, &space),
+        _ => {}
+    }
+}
+
+fn space_of(facts: &mut Facts, id: Id, bytes: Fact<Arc<[u8]>>, keys: &LinkKeys) -> Space {
+    let (config, origin) = match bytes {
         Fact::Known(bytes, origin) => {
-            Config::new(&bytes).map_err(|hidden| hidden_gap(hidden, &origin))
+            let config = Config::new(&bytes).map_err(|hidden| hidden_gap(hidden, &origin));
+            (config, origin)
         }
-        Fact::Unknown(gap) => Err(gap),
+        Fact::Unknown(gap) => (Err(gap.clone()), gap.origin),
     };
     let mut space = Space {
         origin,

@@ -109,25 +109,15 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Ok(_) => ask.parse("/proc/self/status", cpu_list::allowed),
         Err(gap) => Fact::Unknown(gap.clone()),
     };
-    let taken = match &allowed {
-        Fact::Known(allowed, _) => taken(ask, &hogs, allowed),
-        Fact::Unknown(gap) => Err(gap.clone()),
-    };
-    let spent = match (before, allowed) {
-        (Fact::Known(before, _), Fact::Known(allowed, _)) => ask
-            .parse("/proc/stat", cpu_time::parse)
-            .and_then(|after| cpu_time::spent(&before, &after, &allowed)),
-        (_, Fact::Unknown(gap)) | (Fact::Unknown(gap), _) => Fact::Unknown(gap),
-    };
+    let taken = allowed.as_result().map_err(Gap::clone);
+    let taken = taken.and_then(|allowed| taken_by(ask, &hogs, allowed));
+    let spent = allowed.zip(before).flat_map(|(allowed, before)| {
+        let after = ask.parse("/proc/stat", cpu_time::parse);
+        after.and_then(|after| cpu_time::spent(&before, &after, &allowed))
+    });
     facts.set(node, node::CPUS_IDLE, spent.clone().map(|spent| spent.idle));
     facts.set(node, node::CPUS_STOLEN, spent.map(|spent| spent.stolen));
-    let (share, takers) = match taken {
-        Ok((share, takers)) => (
-            Fact::Known(share, origin.clone()),
-            Fact::Known(takers, origin.clone()),
-        ),
-        Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-    };
+    let (share, takers) = Fact::from_result(taken, &origin).unzip();
     facts.set(node, node::CPUS_TAKEN, share);
     facts.set(node, node::CPU_TAKERS, takers);
 }
@@ -139,7 +129,7 @@ type Hog<'l> = (&'l ProcessState, Option<u64>, Percent);
 type Takers = (Percent, Arc<[Arc<str>]>);
 
 /// The share of the CPUs that this process may use which others take, and who: a process with an RDMA device or a GPU open is a job's own.
-fn taken(ask: &Ask<'_>, hogs: &[Hog<'_>], allowed: &[u64]) -> Result<Takers, Gap> {
+fn taken_by(ask: &Ask<'_>, hogs: &[Hog<'_>], allowed: &[u64]) -> Result<Takers, Gap> {
     let (mut sum, mut takers) = (0.0, Vec::new());
     for (one, cpu, of_one) in hogs {
         let here = |cpu: u64| allowed.contains(&cpu);
@@ -213,13 +203,8 @@ fn pressure(ask: &Ask<'_>, facts: &mut Facts, node: Id, cpus: &Fact<u64>) {
             .filter(|n| n.is_finite())
             .ok_or_else(|| "it begins with no number".to_owned())
     });
-    let load = match (load, cpus) {
-        (Fact::Known(load, origin), Fact::Known(cpus, _)) => {
-            Fact::Known(load, origin).and_then(|load| share(load, *cpus as f64))
-        }
-        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
-        (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
-    };
+    let both = load.zip(cpus.clone());
+    let load = both.and_then(|(load, cpus)| share(load, cpus as f64));
     facts.set(node, node::LOAD, load);
     // A kernel without PSI has no such file, and one that was booted with psi=0 gives EOPNOTSUPP.
     let (counted, stalled) = match ask.text_if_any("/proc/pressure/memory") {

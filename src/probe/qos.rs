@@ -16,7 +16,7 @@ use super::netdev::{NET, Texts, netdev_of};
 use super::{Ask, Probe};
 use crate::fact::netdev::{self, Trust};
 use crate::fact::port::{self, CmaMode};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Subject, Why};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Subject, Why, known};
 use crate::source::{Errno, Micros, Question, Refusal};
 use dcb::{Dcb, EIGHT};
 
@@ -62,24 +62,18 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 /// The traffic class that the vendor's mlx5 forces: `tcd->val` of its sysfs class `tc`.
 fn forced_class(ask: &Ask<'_>, facts: &mut Facts, port: &PortEntry) {
     let dir = format!("{}/{}/tc", device::CLASS, port.device);
-    let (forced, class) = match ask.exists(&dir) {
-        Fact::Known(false, origin) => (Fact::Known(false, origin), None),
+    let class = match ask.exists(&dir) {
+        Fact::Known(false, origin) => Fact::Known(None, origin),
         Fact::Known(true, _) => {
             let path = format!("{dir}/{}/traffic_class", port.number);
-            let class = ask.parse(path, parse::forced_class);
-            (
-                class.clone().map(|class| class.is_some()),
-                match class {
-                    Fact::Known(Some(class), origin) => Some(Fact::Known(class, origin)),
-                    Fact::Known(None, _) => None,
-                    Fact::Unknown(gap) => Some(Fact::Unknown(gap)),
-                },
-            )
+            ask.parse(path, parse::forced_class)
         }
-        Fact::Unknown(gap) => (Fact::Unknown(gap.clone()), Some(Fact::Unknown(gap))),
+        Fact::Unknown(gap) => Fact::Unknown(gap),
     };
+    let forced = class.clone().map(|class| class.is_some());
     facts.set(port.id, port::CLASS_FORCED, forced);
-    if let Some(class) = class {
+    if class.known() != Some(&None) {
+        let class = class.map(Option::unwrap_or_default);
         facts.set(port.id, port::FORCED_CLASS, class);
     }
 }
@@ -199,13 +193,13 @@ fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool
     let (dcb, origin) = match dcb {
         Fact::Known(dcb, origin) => (dcb, origin),
         Fact::Unknown(gap) => {
-            facts.set(id, netdev::DCB, Fact::Unknown(gap.clone()));
             for key in [netdev::PFC, netdev::DSCP_PRIORITIES, netdev::SCHEDULING] {
                 facts.set(id, key, Fact::Unknown(gap.clone()));
             }
-            facts.set(id, netdev::SWITCH_ANNOUNCES, Fact::Unknown(gap.clone()));
+            for key in [netdev::DCB, netdev::SWITCH_ANNOUNCES, netdev::DCBX_HOST] {
+                facts.set(id, key, Fact::Unknown(gap.clone()));
+            }
             facts.set(id, netdev::TRUST, Fact::Unknown(gap.clone()));
-            facts.set(id, netdev::DCBX_HOST, Fact::Unknown(gap.clone()));
             return;
         }
     };
@@ -216,39 +210,55 @@ fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool
         facts.know(id, netdev::SWITCH_ANNOUNCES, false, origin);
         return;
     };
-    let pfc = dcb.pfc.as_ref().map(|pfc| words(pfc));
-    let pfc = said(pfc, "which priorities have PFC", origin);
-    facts.set(id, netdev::PFC, pfc);
     let peer = dcb.peer_pfc.as_ref();
     facts.know(id, netdev::SWITCH_ANNOUNCES, peer.is_some(), origin);
     if let Some(peer) = peer {
-        facts.know(id, netdev::SWITCH_PFC, words(peer), origin);
+        let peer = words(peer);
+        let on = peer.iter().map(|priority| format!(" {priority}:on"));
+        let prio_pfc = format!("all:off{}", on.collect::<String>());
+        facts.know(id, netdev::SWITCH_PRIO_PFC, prio_pfc.into(), origin);
+        facts.know(id, netdev::SWITCH_PFC, peer, origin);
     }
-    let trust = |dscp| if dscp { Trust::Dscp } else { Trust::Pcp };
-    let trust = said(dcb.trusts_dscp(mlx5).map(trust), "what it trusts", origin);
-    facts.set(id, netdev::TRUST, trust);
     let priorities = dscp_map(&dcb.dscp, mlx5);
     facts.know(id, netdev::DSCP_PRIORITIES, priorities, origin);
-    let scheduling = dcb.ets.as_ref().map(scheduling);
-    let scheduling = said(scheduling, "how classes are scheduled", origin);
-    facts.set(id, netdev::SCHEDULING, scheduling);
-    let buffers = said(dcb.buffers.as_ref(), "its buffers", origin);
-    let of_priority = buffers.clone().map(|buffers| words(&buffers.of_priority));
-    facts.set(id, netdev::BUFFERS, of_priority);
-    let sizes = buffers.map(|buffers| words(&buffers.size));
-    facts.set(id, netdev::BUFFER_SIZES, sizes);
-    let host = said(dcb.host, "who negotiates", origin);
-    facts.set(id, netdev::DCBX_HOST, host);
+    // What it says takes the place of these.
+    for (key, what) in [
+        (netdev::PFC, "which priorities have PFC"),
+        (netdev::SCHEDULING, "how classes are scheduled"),
+        (netdev::BUFFERS, "its buffers"),
+        (netdev::BUFFER_SIZES, "its buffers"),
+    ] {
+        facts.set(id, key, Fact::Unknown(unsaid(what, origin)));
+    }
+    let trust = unsaid("what it trusts", origin);
+    facts.set(id, netdev::TRUST, Fact::Unknown(trust));
+    let host = unsaid("who negotiates", origin);
+    facts.set(id, netdev::DCBX_HOST, Fact::Unknown(host));
+    state_own(facts, id, dcb, mlx5, origin);
 }
 
-/// What the driver said, or that it does not say this.
-fn said<T>(value: Option<T>, what: &str, origin: &Origin) -> Fact<T> {
-    match value {
-        Some(value) => Fact::Known(value, origin.clone()),
-        None => {
-            let why = format!("the driver does not say {what}");
-            Fact::Unknown(Gap::misread(why, origin.clone()))
-        }
+fn unsaid(what: &str, origin: &Origin) -> Gap {
+    Gap::misread(format!("the driver does not say {what}"), origin.clone())
+}
+
+/// States what a device says of itself, and not of the switch, in whatever form it came.
+pub(super) fn state_own(facts: &mut Facts, id: Id, dcb: &Dcb, mlx5: bool, origin: &Origin) {
+    if let Some(pfc) = &dcb.pfc {
+        facts.know(id, netdev::PFC, words(pfc), origin);
+    }
+    if let Some(dscp) = dcb.trusts_dscp(mlx5) {
+        let trust = if dscp { Trust::Dscp } else { Trust::Pcp };
+        facts.know(id, netdev::TRUST, trust, origin);
+    }
+    if let Some(ets) = &dcb.ets {
+        facts.know(id, netdev::SCHEDULING, scheduling(ets), origin);
+    }
+    if let Some(buffers) = &dcb.buffers {
+        facts.know(id, netdev::BUFFERS, words(&buffers.of_priority), origin);
+        facts.know(id, netdev::BUFFER_SIZES, words(&buffers.size), origin);
+    }
+    if let Some(host) = dcb.host {
+        facts.know(id, netdev::DCBX_HOST, host, origin);
     }
 }
 
@@ -260,7 +270,7 @@ fn words<T: ToString>(items: &[T]) -> Arc<[Arc<str>]> {
 }
 
 /// The priority of each DSCP. mlx5 sets the priority of a DSCP to 0 when its entry is deleted, so one without an entry has 0.
-fn dscp_map(entries: &[(u8, u8)], mlx5: bool) -> Arc<[Arc<str>]> {
+pub(super) fn dscp_map(entries: &[(u8, u8)], mlx5: bool) -> Arc<[Arc<str>]> {
     (0..64)
         .map(|dscp| {
             let mut own = entries.iter().filter(|(entry, _)| *entry == dscp);
@@ -352,9 +362,9 @@ fn pauses(ask: &Ask<'_>, facts: &mut Facts, id: Id, below: &Result<Vec<Arc<str>>
             Fact::Unknown(gap) => Fact::Unknown(gap),
         }
     };
-    let pause = combined(below, look, facts.name(id));
-    facts.set(id, netdev::PAUSE_RX, pause.clone().map(|(rx, _)| rx));
-    facts.set(id, netdev::PAUSE_TX, pause.map(|(_, tx)| tx));
+    let (rx, tx) = combined(below, look, facts.name(id)).unzip();
+    facts.set(id, netdev::PAUSE_RX, rx);
+    facts.set(id, netdev::PAUSE_TX, tx);
 }
 
 /// A reading of a device's statistics.
@@ -481,25 +491,18 @@ fn rate(
     after: &[Reading],
     look: impl Fn(&Value) -> Option<u64>,
 ) -> Fact<PerSecond> {
-    let (was, is) = match (sum(before, &look), sum(after, &look)) {
-        (Fact::Known(was, _), Fact::Known(is, origin)) => (was, (is, origin)),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
-    };
+    let was = known!(sum(before, &look));
+    let is = known!(sum(after, &look), with origin);
     let (Some(one), Some(two)) = (before.first(), after.first()) else {
         return Fact::Unknown(Gap::missing("a second reading"));
     };
     let window = two.at.checked_sub(one.at).filter(|window| *window > 0);
-    match (is.0.checked_sub(was), window) {
+    let what = match (is.0.checked_sub(was), window) {
         (Some(rise), Some(window)) => {
-            Fact::Known(PerSecond(rise as f64 / (window as f64 / 1e6)), is.1)
+            return Fact::Known(PerSecond(rise as f64 / (window as f64 / 1e6)), is.1);
         }
-        (None, _) => {
-            let what = format!("it went down, from {was} to {}", is.0);
-            Fact::Unknown(Gap::not_understood(&two.question, what))
-        }
-        (_, None) => {
-            let what = "no time between the two readings";
-            Fact::Unknown(Gap::not_understood(&two.question, what))
-        }
-    }
+        (None, _) => format!("it went down, from {was} to {}", is.0),
+        (_, None) => "no time between the two readings".to_owned(),
+    };
+    Fact::Unknown(Gap::not_understood(&two.question, what))
 }

@@ -11,7 +11,7 @@ use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
 use super::routing::{self, Route, Rule};
 use super::{Ask, Probe, whole_number};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, bond, netdev};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, bond, netdev};
 use crate::network::Network;
 
 /// The probe.
@@ -46,12 +46,21 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     // A single rail shares its network with no other.
     if rails.len() > 1 {
-        addressing(ask, facts, node, &rails);
-        let all = Arp::of(ask, "all");
-        for name in &rails {
-            let id = facts.instance(Subject::Netdev, node, name);
-            Arp::of(ask, name).in_force(&all, facts, id);
-        }
+        let routes = routing::routes_asked(ask, []);
+        let rules = routing::rules_asked(ask, []);
+        let index = |name: &str| {
+            ask.parse(format!("{NET}/{name}/ifindex"), |text| {
+                u32::try_from(whole_number(text)?).map_err(|_| format!("{text:?} is not an index"))
+            })
+        };
+        let indexes = rails.iter().map(|name| (Arc::clone(name), index(name)));
+        addressing(
+            ask,
+            facts,
+            node,
+            &indexes.collect::<Vec<_>>(),
+            (&routes, &rules),
+        );
     }
     bonds(ask, facts, node, (&rails, &adapters), open);
 }
@@ -70,24 +79,21 @@ fn rail_of(texts: &mut Texts<'_, '_>, port: &PortEntry) -> Result<Option<Arc<str
     }
 }
 
-/// The networks of each rail, and by which rail the kernel answers a peer in them.
-fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<str>>) {
-    let routes = routing::routes_asked(ask, []);
-    let rules = routing::rules_asked(ask, []);
-    let mut indexes: BTreeMap<u32, Arc<str>> = BTreeMap::new();
-    let mut of: Vec<(Id, Fact<u32>)> = Vec::new();
-    for name in rails {
+/// The networks of each rail, by which rail the kernel answers a peer in them, and its settings of ARP; the numbers of the interfaces are known.
+pub(super) fn addressing(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    rails: &[(Arc<str>, Fact<u32>)],
+    (routes, rules): (&Fact<Vec<Route>>, &Fact<Vec<Rule>>),
+) {
+    let number = |(name, index): &(Arc<str>, Fact<u32>)| Some((*index.known()?, Arc::clone(name)));
+    let indexes: BTreeMap<u32, Arc<str>> = rails.iter().filter_map(number).collect();
+    let all = Arp::of(ask, "all");
+    for (name, index) in rails {
         let id = facts.instance(Subject::Netdev, node, name);
-        let index = ask.parse(format!("{NET}/{name}/ifindex"), |text| {
-            u32::try_from(whole_number(text)?).map_err(|_| format!("{text:?} is not an index"))
-        });
-        if let Fact::Known(index, _) = index {
-            indexes.insert(index, Arc::clone(name));
-        }
-        of.push((id, index));
-    }
-    for (id, index) in of {
-        let (index, routes, origin) = match (&index, &routes) {
+        Arp::of(ask, name).in_force(&all, facts, id);
+        let (index, routes, origin) = match (index, routes) {
             (Fact::Known(index, _), Fact::Known(routes, origin)) => (*index, routes, origin),
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => {
                 facts.set(id, netdev::NETWORKS, Fact::Unknown(gap.clone()));
@@ -106,31 +112,20 @@ fn addressing(ask: &Ask<'_>, facts: &mut Facts, node: Id, rails: &BTreeSet<Arc<s
         let addresses = own.iter().filter_map(|(_, source)| source.as_ref());
         let addresses = list(addresses.map(ToString::to_string).collect());
         facts.know(id, netdev::ADDRESSES, addresses, origin);
-        let way = match &rules {
-            Fact::Known(rules, _) => answers(rules, routes, &own, index).map_err(|what| Gap {
-                why: Why::NotUnderstood(what.into()),
-                origin: origin.clone(),
-            }),
-            Fact::Unknown(gap) => Err(gap.clone()),
-        };
-        let (itself, by) = match way {
-            Ok(None) => (
-                Fact::Known(true, origin.clone()),
-                Fact::Known(facts.name(id).into(), origin.clone()),
-            ),
-            Ok(Some(other)) => {
-                let by: Arc<str> = match other.map(|index| (index, indexes.get(&index))) {
-                    Some((_, Some(name))) => Arc::clone(name),
-                    Some((index, None)) => format!("interface {index}").into(),
-                    None => "none".into(),
-                };
-                (
-                    Fact::Known(false, origin.clone()),
-                    Fact::Known(by, origin.clone()),
-                )
-            }
-            Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-        };
+        let way = rules.as_result().map_err(Gap::clone).and_then(|rules| {
+            let way = answers(rules, routes, &own, index);
+            way.map_err(|what| Gap::misread(what, origin.clone()))
+        });
+        let answers = way.map(|way| {
+            let by: Arc<str> = match way.map(|other| other.map(|at| (at, indexes.get(&at)))) {
+                None => facts.name(id).into(),
+                Some(Some((_, Some(name)))) => Arc::clone(name),
+                Some(Some((index, None))) => format!("interface {index}").into(),
+                Some(None) => "none".into(),
+            };
+            (way.is_none(), by)
+        });
+        let (itself, by) = Fact::from_result(answers, origin).unzip();
         facts.set(id, netdev::ANSWERS_ITSELF, itself);
         facts.set(id, netdev::ANSWERS_BY, by);
     }

@@ -3,10 +3,11 @@
 //! A probe reads the replies that it knows how to read; a sick adapter is the one whose reads hang, whichever probe asked. So this looks at the
 //! replies themselves, and at how the probes ended.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use serde_json::Value;
 
 use super::nvml;
@@ -45,16 +46,18 @@ struct Failure<'r> {
 pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(&str, String)]) {
     let origin = Origin::derived("all replies");
     facts.set_members(Subject::Respondent, of, Membership::Known(origin.clone()));
-    let withheld = recording.replies().filter(|(_, reply)| match &reply.said {
-        Err(refusal) => refusal.is_permission(),
-        Ok(Answer::Value(value)) => nvml::says(value, "NoPermission"),
-        Ok(_) => false,
-    });
-    facts.know(of, node::WITHHELD, withheld.count() as u64, &origin);
-    let refused: Vec<_> = recording
-        .replies()
-        .filter_map(|(question, reply)| Some((question, reply, failure(question, reply)?)))
-        .collect();
+    let (mut withheld, mut refused) = (0u64, Vec::new());
+    for (question, reply) in recording.replies() {
+        withheld += u64::from(match &reply.said {
+            Err(refusal) => refusal.is_permission(),
+            Ok(Answer::Value(value)) => nvml::says(value, "NoPermission"),
+            Ok(_) => false,
+        });
+        if let Some(reason) = failure(question, reply) {
+            refused.push((question, reply, reason));
+        }
+    }
+    facts.know(of, node::WITHHELD, withheld, &origin);
     let gone = match recording.header.tree {
         true => Vec::new(),
         false => vanished(recording),
@@ -116,38 +119,43 @@ const CLASSES: [&str; 3] = [
     "/sys/class/net",
 ];
 
+/// The directory of devices that a path is in, and the rest of the path.
+fn class_of(path: &str) -> Option<(&'static str, &str)> {
+    CLASSES
+        .iter()
+        .find_map(|class| Some((*class, path.strip_prefix(class)?)))
+}
+
 /// Devices that were listed and then answered none of two or more questions: they left meanwhile. The path of each, and how many questions it was asked.
 fn vanished(recording: &Recording) -> Vec<(String, u64)> {
-    let mut asked: BTreeMap<(&str, &str), Option<u64>> = BTreeMap::new();
-    let mut listed: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut asked: HashMap<(&str, &str), Option<u64>, FixedState> = HashMap::default();
+    let mut listed: HashSet<(&str, &str), FixedState> = HashSet::default();
     for (question, reply) in recording.replies() {
-        let Some(path) = question.path() else {
+        let Some((class, rest)) = question.path().and_then(class_of) else {
             continue;
         };
-        for class in CLASSES {
-            if path == class
-                && let Ok(Answer::Names(names)) = &reply.said
-            {
+        match (rest.strip_prefix('/'), &reply.said) {
+            (None, Ok(Answer::Names(names))) if rest.is_empty() => {
                 listed.extend(names.iter().map(|name| (class, &**name)));
             }
-            let below = path
-                .strip_prefix(class)
-                .and_then(|rest| rest.strip_prefix('/'));
-            let Some(name) = below.and_then(|below| below.split('/').next()) else {
-                continue;
-            };
-            let count = asked.entry((class, name)).or_insert(Some(0));
-            *count = match reply.said {
-                Err(Refusal::Errno(Errno::ENOENT)) => count.map(|n| n + 1),
-                _ => None,
-            };
+            (None, _) => {}
+            (Some(below), said) => {
+                let name = below.split_once('/').map_or(below, |(name, _)| name);
+                let count = asked.entry((class, name)).or_insert(Some(0));
+                *count = match said {
+                    Err(Refusal::Errno(Errno::ENOENT)) => count.map(|n| n + 1),
+                    _ => None,
+                };
+            }
         }
     }
     let gone = |((class, name), count): (&(&str, &str), &Option<u64>)| {
         let count = (*count).filter(|n| *n > 1 && listed.contains(&(*class, *name)))?;
         Some(([*class, "/", *name].concat(), count))
     };
-    asked.iter().filter_map(gone).collect()
+    let mut gone: Vec<(String, u64)> = asked.iter().filter_map(gone).collect();
+    gone.sort_unstable();
+    gone
 }
 
 /// The counts of a respondent.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Ask, Probe, host, whole_number};
-use crate::fact::{Bytes, Fact, Facts, Id, Percent, Presence, Why, node};
+use crate::fact::{Bytes, Fact, Facts, Id, Percent, Why, node};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -35,13 +35,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 /// How many ports the kernel gives to sockets that ask for any.
 fn ports(ask: &Ask<'_>) -> Fact<u64> {
     let dir = "/proc/sys/net/ipv4";
-    let reserved = match ask.text_if_any(format!("{dir}/ip_local_reserved_ports")) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| crate::cpu_list::numbers(&text))
-        }
-        Presence::Absent(origin) => Fact::Known(Vec::new(), origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let reserved = ask.text_if_any(format!("{dir}/ip_local_reserved_ports"));
+    let reserved = reserved.parse(Vec::new(), crate::cpu_list::numbers);
     let range = ask.parse(format!("{dir}/ip_local_port_range"), |text| {
         let mut ends = text.split_whitespace().map(str::parse::<u64>);
         match (ends.next(), ends.next()) {

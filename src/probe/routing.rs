@@ -36,13 +36,18 @@ fn ip(octets: &[u8]) -> Option<IpAddr> {
 }
 
 /// How routes and rules refuse a packet (`RTN_*` and `FR_ACT_*` have the same numbers).
+const REFUSING: [(u8, &str); 3] = [(6, "blackhole"), (7, "unreachable"), (8, "prohibit")];
+
 fn refusing(r#type: u8) -> Option<&'static str> {
-    match r#type {
-        6 => Some("blackhole"),
-        7 => Some("unreachable"),
-        8 => Some("prohibit"),
-        _ => None,
-    }
+    let mut all = REFUSING.iter();
+    all.find(|(number, _)| *number == r#type)
+        .map(|(_, how)| *how)
+}
+
+/// The same of the word that ip(8) prints for it.
+pub(super) fn refusing_word(word: &str) -> Option<&'static str> {
+    let mut all = REFUSING.iter();
+    all.find(|(_, how)| *how == word).map(|(_, how)| *how)
 }
 
 /// `RT_TABLE_MAIN`
@@ -142,8 +147,10 @@ pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
 
 /// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action {
+pub(super) enum Action {
     Table(u32),
+    /// A table whose routes are not known.
+    Unlisted,
     Goto(u32),
     Pass,
     Refuse(&'static str),
@@ -152,19 +159,19 @@ enum Action {
 /// A rule that chooses a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    priority: u32,
-    from: Network,
-    to: Network,
-    inverted: bool,
+    pub(super) priority: u32,
+    pub(super) from: Network,
+    pub(super) to: Network,
+    pub(super) inverted: bool,
     /// It matches marked packets, a type of service, an interface, a user or a port: not an answer like any other.
-    special: bool,
+    pub(super) special: bool,
     /// The protocol that it matches, if it asks for nothing else of a packet but its addresses.
-    protocol: Option<u8>,
+    pub(super) protocol: Option<u8>,
     /// It leads to the table of the interface's virtual router.
-    l3mdev: bool,
+    pub(super) l3mdev: bool,
     /// Routes with a prefix of at most this length do not count.
-    suppressed: Option<u32>,
-    action: Action,
+    pub(super) suppressed: Option<u32>,
+    pub(super) action: Action,
 }
 
 /// The rules of a reply to `route/getrule`, in their order.
@@ -215,24 +222,29 @@ pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
 
 /// The one rule of a kernel that has one table (`CONFIG_IP_MULTIPLE_TABLES` unset).
 fn one_table(six: bool) -> Vec<Rule> {
-    let any = match six {
-        true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        false => Ipv4Addr::UNSPECIFIED.into(),
-    };
-    let Some(all) = Network::of(any, 0) else {
-        return Vec::new();
-    };
-    vec![Rule {
-        priority: 0,
-        from: all,
-        to: all,
-        inverted: false,
-        special: false,
-        protocol: None,
-        l3mdev: false,
-        suppressed: None,
-        action: Action::Table(MAIN),
-    }]
+    Rule::every(six, Action::Table(MAIN)).into_iter().collect()
+}
+
+impl Rule {
+    /// The rule that takes every packet of a family.
+    pub(super) fn every(six: bool, action: Action) -> Option<Rule> {
+        let any = match six {
+            true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+            false => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        let all = Network::of(any, 0)?;
+        Some(Rule {
+            priority: 0,
+            from: all,
+            to: all,
+            inverted: false,
+            special: false,
+            protocol: None,
+            l3mdev: false,
+            suppressed: None,
+            action,
+        })
+    }
 }
 
 impl std::fmt::Display for Rule {
@@ -254,7 +266,7 @@ impl std::fmt::Display for Rule {
             Action::Refuse(how) => write!(f, " {how}"),
             Action::Table(table) => write!(f, " lookup {table}"),
             Action::Goto(priority) => write!(f, " goto {priority}"),
-            Action::Pass => Ok(()),
+            Action::Pass | Action::Unlisted => Ok(()),
         }
     }
 }
@@ -359,6 +371,7 @@ pub(super) fn decide<'a>(
                 at = target.filter(|target| *target >= at).unwrap_or(rules.len());
             }
             Action::Pass => {}
+            Action::Unlisted => return Err("a rule leads to a table that is not listed".into()),
             Action::Refuse(_) => return Ok(Decision::Rule(rule)),
         }
     }

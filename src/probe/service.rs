@@ -15,60 +15,46 @@ use serde_json::Value;
 
 use self::parse::Unit;
 use super::{Ask, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node, service};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, known, node, service};
 use crate::source::Question;
 
 /// The probe.
 // systemd does not answer while it reads its units again.
 pub const PROBE: Probe = Probe::new("service", run).within(Duration::from_secs(6));
 
-/// A service, the units that make it up, and the name of its process as the kernel has it: cut to 15 bytes.
-struct Service {
-    name: &'static str,
-    units: &'static [&'static str],
-    /// `None` if the service is no process: it loads modules and is done.
-    process: Option<&'static str>,
-}
-
-const fn daemon(
-    name: &'static str,
-    units: &'static [&'static str],
-    process: &'static str,
-) -> Service {
-    Service {
-        name,
-        units,
-        process: Some(process),
-    }
-}
+/// A service, the name of its process as the kernel has it (cut to 15 bytes; empty if it loads modules and is done), and the units that make it up.
+type Service = (&'static str, &'static str, &'static [&'static str]);
 
 /// The services that matter.
 const SERVICES: &[Service] = &[
-    Service {
-        name: "openibd",
-        units: &["openibd.service"],
-        process: None,
-    },
+    ("openibd", "", &["openibd.service"]),
     // NVIDIA's package names it opensmd.
-    daemon("opensm", &["opensm.service", "opensmd.service"], "opensm"),
+    ("opensm", "opensm", &["opensm.service", "opensmd.service"]),
     // The socket alone is enough: the first client starts the service.
-    daemon("ibacm", &["ibacm.service", "ibacm.socket"], "ibacm"),
-    daemon("rdma-ndd", &["rdma-ndd.service"], "rdma-ndd"),
-    daemon(
-        "nvidia-fabricmanager",
-        &["nvidia-fabricmanager.service"],
+    ("ibacm", "ibacm", &["ibacm.service", "ibacm.socket"]),
+    ("rdma-ndd", "rdma-ndd", &["rdma-ndd.service"]),
+    (
+        FABRIC_MANAGER,
         "nv-fabricmanage",
+        &["nvidia-fabricmanager.service"],
     ),
-    daemon(
-        "nvidia-persistenced",
-        &["nvidia-persistenced.service"],
+    (
+        PERSISTENCE,
         "nvidia-persiste",
+        &["nvidia-persistenced.service"],
     ),
-    daemon("nvidia-imex", &["nvidia-imex.service"], "nvidia-imex"),
-    daemon("irqbalance", &["irqbalance.service"], "irqbalance"),
-    daemon("numad", &["numad.service"], "numad"),
-    daemon("tuned", &["tuned.service"], "tuned"),
+    ("nvidia-imex", "nvidia-imex", &["nvidia-imex.service"]),
+    ("irqbalance", "irqbalance", &["irqbalance.service"]),
+    ("numad", "numad", &["numad.service"]),
+    ("tuned", "tuned", &["tuned.service"]),
 ];
+
+/// The service that a unit makes up, if it is one that matters.
+pub(super) fn of_unit(unit: &str) -> Option<&'static str> {
+    let mut all = SERVICES.iter();
+    let service = all.find(|(.., units)| units.contains(&unit));
+    service.map(|(name, ..)| *name)
+}
 
 /// The service that NVSwitches need.
 const FABRIC_MANAGER: &str = "nvidia-fabricmanager";
@@ -99,9 +85,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let members = Membership::Known(Origin::derived("the services that matter"));
     facts.set_members(Subject::Service, node, members);
     for service in SERVICES {
-        let id = facts.instance(Subject::Service, node, service.name);
-        let name = Fact::derived(service.name.into(), "the services that matter");
-        facts.set(id, service::NAME, name);
+        let id = facts.instance(Subject::Service, node, service.0);
+        facts.derive(
+            id,
+            service::NAME,
+            service.0.into(),
+            "the services that matter",
+        );
         let units = systemd.of(ask, service);
         let active = active(service, &units, &processes, &outside);
         facts.set(id, service::STATE, state(service, &units, &active));
@@ -151,7 +141,7 @@ enum Systemd {
 
 impl Systemd {
     fn ask(ask: &Ask<'_>) -> Self {
-        let units: Vec<&str> = SERVICES.iter().flat_map(|s| s.units).copied().collect();
+        let units: Vec<&str> = SERVICES.iter().flat_map(|s| s.2).copied().collect();
         let mut argv = vec![
             "systemctl",
             "show",
@@ -167,11 +157,11 @@ impl Systemd {
 
     /// systemd's reply about a service's units.
     fn of(&self, ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
-        let before = SERVICES.iter().take_while(|s| s.name != service.name);
-        let first: usize = before.map(|s| s.units.len()).sum();
+        let before = SERVICES.iter().take_while(|s| s.0 != service.0);
+        let first: usize = before.map(|s| s.2.len()).sum();
         match self {
             Systemd::Says(units, origin) => {
-                let own = units.iter().skip(first).take(service.units.len());
+                let own = units.iter().skip(first).take(service.2.len());
                 Fact::Known(own.cloned().collect(), origin.clone())
             }
             Systemd::Files(Fact::Known(true, _)) => by_files(ask, service),
@@ -186,7 +176,7 @@ impl Systemd {
 /// The links that systemd keeps for its active units. Whether one failed they do not tell: that stays open.
 fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
     let mut missing = None;
-    for unit in service.units {
+    for unit in service.2 {
         let link = Question::link(format!("{ACTIVE_UNITS}/invocation:{unit}"));
         match ask.answers(link) {
             Fact::Known(true, origin) => return Fact::Known(vec![Unit::active(unit)], origin),
@@ -205,7 +195,7 @@ fn by_files(ask: &Ask<'_>, service: &Service) -> Fact<Vec<Unit>> {
 /// Whether the unit is among those that the usual target starts. Asked of services without a process only: for the others nothing
 /// depends on it.
 fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
-    let Some(unit) = service.units.first().filter(|_| service.process.is_none()) else {
+    let Some(unit) = service.2.first().filter(|_| service.1.is_empty()) else {
         return Fact::Unknown(Gap::missing("whether it is started at boot"));
     };
     let link = Question::link(format!(
@@ -224,7 +214,11 @@ fn enabled_by_file(ask: &Ask<'_>, service: &Service) -> Fact<bool> {
 type Running = (HashSet<Arc<str>>, bool);
 
 fn processes(ask: &Ask<'_>) -> Fact<Running> {
-    let names: Vec<&str> = SERVICES.iter().filter_map(|s| s.process).collect();
+    let names: Vec<&str> = SERVICES
+        .iter()
+        .map(|s| s.1)
+        .filter(|name| !name.is_empty())
+        .collect();
     let names = names.join(" ");
     let question = Question::call("running_commands", [("names", names.as_str().into())]);
     ask.value(question).and_then(|value| {
@@ -250,28 +244,22 @@ fn active(
     {
         return Fact::Known(true, origin.clone());
     }
-    if let (Some(name), Some(Fact::Known((running, _), origin))) = (service.process, processes)
-        && running.contains(name)
+    if let Some(Fact::Known((running, _), origin)) = processes
+        && running.contains(service.1)
     {
         return Fact::Known(true, origin.clone());
     }
-    match outside {
-        Fact::Known(true, _) => {}
-        Fact::Known(false, _) => return Fact::Unknown(hidden()),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+    if !*known!(outside) {
+        return Fact::Unknown(hidden());
     }
+    let may_run_beside = matches!(service.0, FABRIC_MANAGER | PERSISTENCE);
     match (units, processes) {
         // If the processes were looked through, they have to be known too.
-        (Fact::Known(_, origin), None) => Fact::Known(false, origin.clone()),
-        (Fact::Known(_, origin), Some(Fact::Known((_, true), _))) => {
+        (Fact::Known(_, origin), None | Some(Fact::Known((_, true), _))) => {
             Fact::Known(false, origin.clone())
         }
-        (Fact::Known(_, origin), Some(_))
-            if !matches!(service.name, FABRIC_MANAGER | PERSISTENCE) =>
-        {
-            Fact::Known(false, origin.clone())
-        }
-        (Fact::Unknown(_), Some(Fact::Known((_, true), origin))) if service.process.is_some() => {
+        (Fact::Known(_, origin), Some(_)) if !may_run_beside => Fact::Known(false, origin.clone()),
+        (Fact::Unknown(_), Some(Fact::Known((_, true), origin))) if !service.1.is_empty() => {
             Fact::Known(false, origin.clone())
         }
         (_, Some(Fact::Known((_, false), origin))) => Fact::Unknown(Gap::not_said(
@@ -284,32 +272,28 @@ fn active(
 
 /// The units' states in words; of a service that only its process betrays, that.
 fn state(service: &Service, units: &Fact<Vec<Unit>>, active: &Fact<bool>) -> Fact<Arc<str>> {
-    match (units, active) {
-        (Fact::Known(units, origin), active) => {
-            let telling: Vec<&Unit> = match units.iter().filter(|u| u.active || u.failed).collect()
-            {
-                found if Vec::is_empty(&found) => units.iter().take(1).collect(),
-                found => found,
-            };
-            let beside = match active {
-                Fact::Known(true, _) if !telling.iter().any(|u| u.active) => {
-                    ", its process runs beside systemd"
-                }
-                _ => "",
-            };
-            let states: Vec<String> = telling.iter().map(|u| u.to_string()).collect();
-            Fact::Known(
-                format!("{}{beside}", states.join(", ")).into(),
-                origin.clone(),
-            )
+    let Fact::Known(units, origin) = units else {
+        let process = if service.1.is_empty() {
+            service.0
+        } else {
+            service.1
+        };
+        return active.clone().map(|active| match active {
+            true => format!("process {process} runs").into(),
+            false => "no process of it runs".into(),
+        });
+    };
+    let telling: Vec<&Unit> = match units.iter().filter(|u| u.active || u.failed).collect() {
+        found if Vec::is_empty(&found) => units.iter().take(1).collect(),
+        found => found,
+    };
+    let beside = match active {
+        Fact::Known(true, _) if !telling.iter().any(|u| u.active) => {
+            ", its process runs beside systemd"
         }
-        (Fact::Unknown(_), Fact::Known(true, origin)) => {
-            let process = service.process.unwrap_or(service.name);
-            Fact::Known(format!("process {process} runs").into(), origin.clone())
-        }
-        (Fact::Unknown(_), Fact::Known(false, origin)) => {
-            Fact::Known("no process of it runs".into(), origin.clone())
-        }
-        (Fact::Unknown(_), Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
-    }
+        _ => "",
+    };
+    let states: Vec<String> = telling.iter().map(|u| u.to_string()).collect();
+    let state = format!("{}{beside}", states.join(", "));
+    Fact::Known(state.into(), origin.clone())
 }

@@ -23,13 +23,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     match ask.parse("/proc/self/mountinfo", parse::mounts) {
         Fact::Known(mounts, origin) => {
             for mount in &mounts {
-                let id = facts.instance(Subject::Mount, node, &mount.point);
-                facts.know(id, mount::KIND, mount.kind.into(), &origin);
-                if matches!(mount.kind, "nfs" | "cifs") {
-                    let transport = Fact::Known((), origin.clone());
-                    let transport = transport.and_then(|()| parse::transport(mount));
-                    facts.set(id, mount::TRANSPORT, transport);
-                }
+                describe(facts, node, mount, &origin);
             }
             nfs(ask, facts, node, &mounts);
             beegfs::establish(ask, facts, node, &mounts);
@@ -44,6 +38,35 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Origin::derived("the mounts, the NVMe controllers and the iSCSI sessions"),
     );
     facts.set_members(Subject::Mount, node, members);
+}
+
+fn describe(facts: &mut Facts, node: Id, mount: &Mount, origin: &Origin) {
+    let id = at(facts, node, mount);
+    facts.know(id, mount::KIND, mount.kind.into(), origin);
+    if matches!(mount.kind, "nfs" | "cifs") {
+        let transport = Fact::Known((), origin.clone());
+        let transport = transport.and_then(|()| parse::transport(mount));
+        facts.set(id, mount::TRANSPORT, transport);
+    }
+}
+
+/// States a mount by its line of mount(8), written as the kernel writes it; gives the place of one of BeeGFS.
+pub(super) fn printed(facts: &mut Facts, node: Id, line: &str, origin: &Origin) -> Option<Id> {
+    let mounts = parse::mounts(line).ok()?;
+    let mount = mounts.first()?;
+    describe(facts, node, mount, origin);
+    (mount.kind == "beegfs").then(|| at(facts, node, mount))
+}
+
+/// States the connections of a client of BeeGFS by its lists of servers.
+pub(super) fn printed_connections(
+    facts: &mut Facts,
+    id: Id,
+    storage: Fact<&str>,
+    meta: Fact<&str>,
+) {
+    let [storage, meta] = [storage, meta].map(|list| list.and_then(parse::connections));
+    beegfs::state_connections(facts, id, storage, meta);
 }
 
 fn at(facts: &mut Facts, node: Id, mount: &Mount) -> Id {

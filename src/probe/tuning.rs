@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::{Ask, Probe, whole_number};
 use crate::cpu_list;
-use crate::fact::{Fact, Facts, Id, Origin, Presence, node};
+use crate::fact::{Fact, Facts, Id, Origin, Presence, known, node};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("tuning", run);
@@ -35,7 +35,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for (key, file) in [
         (node::NUMA_BALANCING, "/proc/sys/kernel/numa_balancing"),
         (node::ZONE_RECLAIM_MODE, "/proc/sys/vm/zone_reclaim_mode"),
-        (node::PTRACE_SCOPE, "/proc/sys/kernel/yama/ptrace_scope"),
     ] {
         facts.set(node, key, number_if_any(ask, file));
     }
@@ -64,8 +63,7 @@ fn processes(status: Fact<Arc<str>>, limit: Fact<u64>) -> Fact<u64> {
 
 /// A number of a setting that a kernel without the feature does not have; 0 there.
 fn number_if_any(ask: &Ask<'_>, file: &str) -> Fact<u64> {
-    let text = ask.text_if_any(file).if_any();
-    text.and_then(|text| text.map_or(Ok(0), |text| whole_number(&text)))
+    ask.text_if_any(file).parse(0, whole_number)
 }
 
 /// CPUs that are present and not online, less those that SMT control has taken.
@@ -73,10 +71,7 @@ fn offline(ask: &Ask<'_>, online: Fact<Arc<str>>) -> Fact<u64> {
     let present = ask.parse(format!("{CPU}/present"), cpu_list::numbers);
     let online = online.and_then(|text| cpu_list::numbers(&text));
     let smt = ask.text_if_any(format!("{CPU}/smt/control"));
-    let (online, present, origin) = match online.zip(present) {
-        Fact::Known((online, present), origin) => (online, present, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let ((online, present), origin) = known!(online.zip(present), with origin);
     let missing = present.iter().filter(|cpu| !online.contains(cpu)).count() as u64;
     let online = online.len() as u64;
     match smt {

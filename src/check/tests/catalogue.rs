@@ -1,7 +1,6 @@
-use super::{LOSES_PACKETS, RATE_DEGRADED, load};
+use super::{LOSES_PACKETS, RATE_DEGRADED, load, strict};
 use crate::check::{
-    Advice, Catalogue, Check, Impact, Severity, SiteFile, catalogue::read, limits, strict,
-    try_example,
+    Advice, Catalogue, Check, Impact, Severity, SiteFile, catalogue::read, limits, try_example,
 };
 use crate::fact::{Facts, Subject, kernel_event};
 

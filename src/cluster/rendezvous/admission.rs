@@ -69,13 +69,8 @@ pub(super) fn admit(
     trust: &Trust,
     wrong_with: impl Fn(u64, &handshake::Nonce) -> Option<JoinRefusal>,
 ) -> Result<AuthenticatedPeer, HandshakeError> {
-    let nonce = random::random_bytes().map_err(failed)?;
+    let nonce = random::random_bytes()?;
     handshake::admit(stream, own, trust, at.ip(), nonce, wrong_with)
-}
-
-/// The stream failed.
-pub(super) fn failed(error: io::Error) -> HandshakeError {
-    HandshakeError::from(FrameError::from(error))
 }
 
 /// Measures the node's clock offset and assigns its position in the tree.
@@ -138,10 +133,10 @@ pub(super) fn serve_connection(
         is_late.then_some(JoinRefusal::TooLate)
     };
     let greet = |stream: &mut TcpStream| {
-        let mut greeting = GreetingStream::begin(stream).map_err(failed)?;
+        let mut greeting = GreetingStream::begin(stream)?;
         let mut known = admit(&mut greeting, at, &desk.own, &desk.trust, wrong_with)?;
         let seat = assign_position(&mut greeting, at, &mut known, desk)?;
-        let writing = stream.try_clone().map_err(failed)?;
+        let writing = stream.try_clone()?;
         Ok((known, seat, writing))
     };
     let seated: Result<_, HandshakeError> = greet(&mut stream);

@@ -75,11 +75,11 @@ struct Greeting {
 }
 
 /// Why a connection is not served now.
-pub(super) enum Place {
+pub(super) enum AdmitError {
     /// Its address has its share of the places.
     Wait,
     /// No descriptor is left for it.
-    None,
+    NoDescriptor,
 }
 
 /// The greetings that are being served.
@@ -101,7 +101,7 @@ impl Greetings {
         stream: &TcpStream,
         at: SocketAddr,
         is_expected: impl Fn(IpAddr) -> Option<bool>,
-    ) -> Result<u64, Place> {
+    ) -> Result<u64, AdmitError> {
         let from = at.ip().to_canonical();
         let of_address = self.served.iter().filter(|one| one.from == from);
         if of_address.count() >= MAX_OF_ADDRESS {
@@ -113,16 +113,16 @@ impl Greetings {
                 Some(oldest) => {
                     let _ = self.served.remove(oldest).stream.shutdown(Shutdown::Both);
                 }
-                None => return Err(Place::Wait),
+                None => return Err(AdmitError::Wait),
             }
         }
         let is_stranger = is_expected(from) == Some(false);
         let strangers = self.served.iter().filter(|one| one.is_stranger);
         if is_stranger && strangers.count() >= MAX_OF_STRANGERS {
-            return Err(Place::Wait);
+            return Err(AdmitError::Wait);
         }
         let second = stream.try_clone();
-        let second = second.map_err(|_| Place::None)?;
+        let second = second.map_err(|_| AdmitError::NoDescriptor)?;
         let number = self.next;
         self.next += 1;
         self.served.push(Greeting {

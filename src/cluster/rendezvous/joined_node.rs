@@ -406,6 +406,15 @@ fn receive_result(seated: &mut ParentConnection) -> Result<Vec<u8>, FrameError> 
 }
 
 impl ParentConnection {
+    fn new(stream: TcpStream, known: AuthenticatedPeer, position: TreePosition) -> Self {
+        ParentConnection {
+            stream,
+            to: Some(known.to),
+            from: known.from,
+            position,
+        }
+    }
+
     fn take_uplink(&mut self, door: &Joiner) -> Option<ParentLink> {
         Some(ParentLink {
             stream: self.stream.try_clone().ok()?,
@@ -428,24 +437,12 @@ impl Joiner {
             relay_port: self.relay_port,
             lost,
         };
-        let (mut stream, known, seat) = self.connect_to_rank_0(&card, deadline)?;
+        let (stream, known, seat) = self.connect_to_rank_0(&card, deadline)?;
         let Some(above) = &seat.parent else {
-            return Ok(ParentConnection {
-                stream,
-                to: Some(known.to),
-                from: known.from,
-                position: seat,
-            });
+            return Ok(ParentConnection::new(stream, known, seat));
         };
-        let there = self.connect_to_parent(above.at, &seat);
-        if let Ok((reached, known)) = there {
-            stream = reached;
-            return Ok(ParentConnection {
-                stream,
-                to: Some(known.to),
-                from: known.from,
-                position: seat,
-            });
+        if let Ok((reached, known)) = self.connect_to_parent(above.at, &seat) {
+            return Ok(ParentConnection::new(reached, known, seat));
         }
         card.lost = Some(LostParent {
             rank: above.rank,
@@ -453,12 +450,7 @@ impl Joiner {
         });
         let (stream, known, seat) =
             self.connect_to_rank_0(&card, deadline.max(RECONNECT_TIMEOUT))?;
-        Ok(ParentConnection {
-            stream,
-            to: Some(known.to),
-            from: known.from,
-            position: seat,
-        })
+        Ok(ParentConnection::new(stream, known, seat))
     }
 
     /// Connects to a relay.
@@ -467,13 +459,12 @@ impl Joiner {
         at: SocketAddr,
         seat: &TreePosition,
     ) -> Result<(TcpStream, AuthenticatedPeer), HandshakeError> {
-        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
         let of_run = seat
             .key
             .as_deref()
             .and_then(|text| Key::from_text(text).ok());
         let key = self.trust.key().or(of_run.as_ref());
-        let mut stream = TcpStream::connect_timeout(&at, PARENT_CONNECT_TIMEOUT).map_err(io)?;
+        let mut stream = TcpStream::connect_timeout(&at, PARENT_CONNECT_TIMEOUT)?;
         let mut known = authenticate(
             &mut stream,
             &self.own,
@@ -483,7 +474,7 @@ impl Joiner {
         )?;
         let sits = ChildHello { position: seat.id };
         handshake::send(&mut stream, &mut known.to, &sits)?;
-        stream.set_write_timeout(None).map_err(io)?;
+        stream.set_write_timeout(None)?;
         Ok((stream, known))
     }
 
@@ -548,7 +539,6 @@ impl Joiner {
         mut stream: TcpStream,
         card: &JoinRequest,
     ) -> Result<(TcpStream, AuthenticatedPeer, TreePosition), HandshakeError> {
-        let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
         let key = self.trust.key();
         let mut known = authenticate(&mut stream, &self.own, key, self.process, HANDSHAKE_TIMEOUT)?;
         handshake::send(&mut stream, &mut known.to, card)?;
@@ -566,7 +556,7 @@ impl Joiner {
                 }
             }
         };
-        stream.set_write_timeout(None).map_err(io)?;
+        stream.set_write_timeout(None)?;
         Ok((stream, known, seat))
     }
 }
@@ -578,10 +568,9 @@ fn authenticate(
     life: Nonce,
     within: Duration,
 ) -> Result<AuthenticatedPeer, HandshakeError> {
-    let io = |error: io::Error| HandshakeError::from(FrameError::from(error));
-    stream.set_nodelay(true).map_err(io)?;
-    stream.set_read_timeout(Some(within)).map_err(io)?;
-    stream.set_write_timeout(Some(within)).map_err(io)?;
-    let nonce = random::random_bytes().map_err(io)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(within))?;
+    stream.set_write_timeout(Some(within))?;
+    let nonce = random::random_bytes()?;
     handshake::join(stream, own, key, (nonce, life))
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use super::admission::{admit, explain_missing_recording, failed};
+use super::admission::{admit, explain_missing_recording};
 use super::gather_result::NodeConnection;
 use super::greeting::GreetingStream;
 use super::joined_node::{CHILD_SEND_TIMEOUT, UplinkConnection};
@@ -137,11 +137,11 @@ fn relay_child(
     // Read before the handshake: frames that arrive later are lost with the parent that was there then.
     let losses = upward.losses();
     let greet = |stream: &mut TcpStream| {
-        let mut greeting = GreetingStream::begin(stream).map_err(failed)?;
+        let mut greeting = GreetingStream::begin(stream)?;
         let mut known = admit(&mut greeting, at, own, trust, |_, _| None)?;
         let sits: ChildHello = handshake::receive(&mut greeting, &mut known.from)?;
-        let writing = stream.try_clone().map_err(failed)?;
-        stream.set_read_timeout(None).map_err(failed)?;
+        let writing = stream.try_clone()?;
+        stream.set_read_timeout(None)?;
         Ok((known, sits.position, writing))
     };
     let seated: Result<_, HandshakeError> = greet(&mut stream);

@@ -12,8 +12,8 @@ use crate::fact::{Facts, Id, Subject, interface, port};
 pub(super) struct Neighbours {
     /// Those of the node's rails.
     own: Vec<(Arc<str>, String)>,
-    /// Those that somebody wrote down there.
-    written: Vec<(Arc<str>, Arc<str>)>,
+    /// Those that somebody wrote down there, with the interface.
+    written: Vec<(Arc<str>, Arc<str>, Arc<str>)>,
 }
 
 /// Takes the hardware addresses of a node's rails, and those that it does not ask for.
@@ -36,7 +36,8 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
         let written = facts.known(id, interface::PERMANENT_NEIGHBOURS);
         for line in written.iter().flat_map(|all| all.iter()) {
             let parts = line.split_once(' ');
-            all.written.extend(parts.map(|(a, b)| (a.into(), b.into())));
+            let parts = parts.map(|(a, b)| (a.into(), b.into(), facts.shared_name(id)));
+            all.written.extend(parts);
         }
     }
 }
@@ -51,8 +52,8 @@ fn mac(identifier: &str) -> Option<String> {
     Some(octets.join(":"))
 }
 
-/// What is wrong, with the node that has it; `None` if no node has written anything down.
-pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, String)>> {
+/// What is wrong, with the node that has it and the command that removes it; `None` if no node has written anything down.
+pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, String, Arc<str>)>> {
     let mut owners: HashMap<&str, Vec<(usize, &str)>> = HashMap::new();
     for (at, (_, node)) in nodes.iter().enumerate() {
         for (address, mac) in &node.own {
@@ -61,7 +62,7 @@ pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, Strin
     }
     let mut wrong = Vec::new();
     for (at, (name, node)) in nodes.iter().enumerate() {
-        for (address, mac) in &node.written {
+        for (address, mac, interface) in &node.written {
             let owners = owners.get(&**address).map_or(&[][..], Vec::as_slice);
             if let Some((owner, right)) = owners.first()
                 && owners.iter().all(|(_, own)| **own != **mac)
@@ -69,7 +70,8 @@ pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, Strin
                 let owner = nodes[*owner].0;
                 let what =
                     format!("{name} sends to {address} at {mac}; it is {owner}'s, at {right}");
-                wrong.push((at, what));
+                let command = format!("ip neigh del {address} dev {interface}");
+                wrong.push((at, what, command.into()));
             }
         }
     }
@@ -87,7 +89,7 @@ mod tests {
             own: vec![(own.into(), format!("52:54:00:77:00:0{}", &own[7..]))],
             written: written
                 .iter()
-                .map(|(a, b)| ((*a).into(), (*b).into()))
+                .map(|(a, b)| ((*a).into(), (*b).into(), "eth0".into()))
                 .collect(),
         };
         let written = [
@@ -99,7 +101,8 @@ mod tests {
         let three = node("10.0.0.3", &[]);
         let all = [("n1", &one), ("n2", &two), ("n3", &three)];
         let text = "n1 sends to 10.0.0.2 at 52:54:00:99:99:99; it is n2's, at 52:54:00:77:00:02";
-        assert_eq!(compare(&all), Some(vec![(0, text.into())]));
+        let command = "ip neigh del 10.0.0.2 dev eth0".into();
+        assert_eq!(compare(&all), Some(vec![(0, text.into(), command)]));
         assert_eq!(compare(&all[1..]), None);
         let mac = |text| mac(text).as_deref().map(str::to_owned);
         assert_eq!(

@@ -1,5 +1,6 @@
 //! What is to be one machine's own: addresses, GUIDs, LIDs, names.
 
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::{Realm, Sample};
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::gid::GidKind;
 use crate::fact::port::{LinkLayer, PortState};
-use crate::fact::{Fact, Facts, Id, Subject, gid, interface, netdev, port, variable};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, netdev, port, variable};
 
 /// Why identities of a redacted recording say nothing beside others.
 pub(super) const ALONE: &str =
@@ -27,92 +28,85 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     }
     ports(facts, node, sample);
     addresses(facts, node, sample);
-    match facts.members(Subject::Variable, node) {
-        Err(gap) => sample
-            .own_open
-            .push((ComparedProperty::HostId, gap.to_string().into())),
-        Ok(_) => {
-            for id in facts.below(node, Subject::Variable) {
-                if facts.known(id, variable::NAME).as_deref() == Some("NCCL_HOSTID")
-                    && let Some(value) = facts.known(id, variable::VALUE)
+    if let Err(gap) = facts.members(Subject::Variable, node) {
+        sample.own_unknown(&[ComparedProperty::HostId], &gap);
+    } else if let Some(id) = facts.find(Subject::Variable, node, "NCCL_HOSTID")
+        && let Some(value) = facts.known(id, variable::VALUE)
+    {
+        sample.owns(ComparedProperty::HostId, value, "NCCL_HOSTID");
+    }
+}
+
+impl Sample {
+    fn owns(&mut self, of: ComparedProperty, value: impl Into<Arc<str>>, whose: &str) {
+        self.own.push((of, value.into(), whose.into()));
+    }
+
+    fn own_unknown(&mut self, of: &[ComparedProperty], why: &dyn Display) {
+        let why: Arc<str> = why.to_string().into();
+        let each = of.iter().map(|of| (*of, Arc::clone(&why)));
+        self.own_open.extend(each);
+    }
+}
+
+fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
+    let both = [ComparedProperty::Guid, ComparedProperty::Lid];
+    if let Some(gap) = crate::derive::tally::incomplete(facts, node, Subject::Port) {
+        sample.own_unknown(&both, &gap);
+    }
+    for id in facts.below(node, Subject::Port) {
+        let name = facts.name(id);
+        match facts.value(id, port::LINK_LAYER) {
+            Ok(LinkLayer::InfiniBand) => {}
+            Ok(_) => {
+                // Its link-local GID holds the MAC address.
+                if facts.known(id, port::INTENDED) == Some(true)
+                    && let Some(guid) = link_local(facts, id)
                 {
-                    sample
-                        .own
-                        .push((ComparedProperty::HostId, value, "NCCL_HOSTID".into()));
+                    sample.owns(ComparedProperty::Guid, guid, name);
                 }
+                continue;
+            }
+            Err(gap) => {
+                sample.own_unknown(&both, &gap);
+                continue;
+            }
+        }
+        match guid(facts, id) {
+            Some(guid) => sample.owns(ComparedProperty::Guid, guid, name),
+            None => {
+                let why = format!("the GUID of {name} is unknown");
+                sample.own_unknown(&[ComparedProperty::Guid], &why);
+            }
+        }
+        match lid(facts, id) {
+            Ok(Some(lid)) => sample.owns(ComparedProperty::Lid, lid, name),
+            Ok(None) => {}
+            Err(_) => {
+                let why = format!("the LID of {name} is unknown");
+                sample.own_unknown(&[ComparedProperty::Lid], &why);
             }
         }
     }
 }
 
-fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
-    if let Some(gap) = crate::derive::tally::incomplete(facts, node, Subject::Port) {
-        let why: Arc<str> = gap.to_string().into();
-        sample
-            .own_open
-            .push((ComparedProperty::Guid, Arc::clone(&why)));
-        sample.own_open.push((ComparedProperty::Lid, why));
+/// The LID of an active port, with its subnet; none if it has none.
+fn lid(facts: &Facts, id: Id) -> Result<Option<String>, Gap> {
+    let state = facts.value(id, port::STATE)?;
+    if !matches!(state, PortState::Active | PortState::ActiveDefer) {
+        return Ok(None);
     }
-    for id in facts.below(node, Subject::Port) {
-        match facts.get(id, port::LINK_LAYER) {
-            Fact::Known(LinkLayer::InfiniBand, _) => {}
-            Fact::Known(..) => {
-                // Its link-local GID holds the MAC address.
-                if facts.known(id, port::INTENDED) == Some(true)
-                    && let Some(guid) = link_local(facts, id)
-                {
-                    let name = facts.name(id).into();
-                    sample.own.push((ComparedProperty::Guid, guid, name));
-                }
-                continue;
-            }
-            Fact::Unknown(gap) => {
-                let why: Arc<str> = gap.to_string().into();
-                sample
-                    .own_open
-                    .push((ComparedProperty::Guid, Arc::clone(&why)));
-                sample.own_open.push((ComparedProperty::Lid, why));
-                continue;
-            }
-        }
-        let name: Arc<str> = facts.name(id).into();
-        match guid(facts, id) {
-            Some(guid) => sample
-                .own
-                .push((ComparedProperty::Guid, guid, Arc::clone(&name))),
-            None => sample.own_open.push((
-                ComparedProperty::Guid,
-                format!("the GUID of {name} is unknown").into(),
-            )),
-        }
-        let state = facts.get(id, port::STATE);
-        if matches!(state, Fact::Known(s, _) if !matches!(s, PortState::Active | PortState::ActiveDefer))
-        {
-            continue;
-        }
-        match (
-            state,
-            facts.get(id, port::LID),
-            facts.get(id, port::SM_LID),
-            facts.get(id, port::SUBNET_PREFIX),
-        ) {
-            (
-                Fact::Known(..),
-                Fact::Known(lid, _),
-                Fact::Known(manager, _),
-                Fact::Known(prefix, _),
-            ) if lid != 0 => {
-                // Rails may be fabrics of their own that all have the default prefix: only ports of one name are in one for certain.
-                let value = format!("{lid} (subnet {prefix}, its manager at {manager}, {name})");
-                sample.own.push((ComparedProperty::Lid, value.into(), name));
-            }
-            (Fact::Known(..), Fact::Known(0, _), ..) => {}
-            _ => sample.own_open.push((
-                ComparedProperty::Lid,
-                format!("the LID of {name} is unknown").into(),
-            )),
-        }
+    let lid = facts.value(id, port::LID)?;
+    if lid == 0 {
+        return Ok(None);
     }
+    let manager = facts.value(id, port::SM_LID)?;
+    let prefix = facts.value(id, port::SUBNET_PREFIX)?;
+    let name = facts.name(id);
+    // Rails may be fabrics of their own that all have the default prefix: only ports of one name are in one for certain.
+    Ok(Some(format!(
+        "{lid} (subnet {prefix}, its manager at {manager}, {name})"
+    )))
 }
 
 /// The lower half of an Ethernet port's link-local GID.
@@ -155,33 +149,24 @@ pub(super) fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[A
 /// Addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
 fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
     if let Err(gap) = facts.members(Subject::Netdev, node) {
-        sample
-            .own_open
-            .push((ComparedProperty::Address, gap.to_string().into()));
+        sample.own_unknown(&[ComparedProperty::Address], &gap);
     }
     for id in facts.below(node, Subject::Netdev) {
-        match (
-            facts.known(id, netdev::ROCE),
-            facts.known(id, netdev::INTENDED),
-        ) {
-            (Some(false), _) | (_, Some(false)) => continue,
-            (Some(true), Some(true)) => {}
-            _ => continue,
+        let used = [netdev::ROCE, netdev::INTENDED];
+        if !used.iter().all(|key| facts.known(id, *key) == Some(true)) {
+            continue;
         }
-        let name: Arc<str> = facts.name(id).into();
         match rail_addresses(facts, node, id) {
             Fact::Known(addresses, _) => {
                 for address in addresses.iter() {
-                    sample.own.push((
+                    sample.owns(
                         ComparedProperty::Address,
                         Arc::clone(address),
-                        Arc::clone(&name),
-                    ));
+                        facts.name(id),
+                    );
                 }
             }
-            Fact::Unknown(gap) => sample
-                .own_open
-                .push((ComparedProperty::Address, gap.to_string().into())),
+            Fact::Unknown(gap) => sample.own_unknown(&[ComparedProperty::Address], &gap),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What of a node is meant to be as on its equals.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Realm, Sample, TextOrReason, group, said, sides};
@@ -152,32 +152,27 @@ impl SampleReader<'_> {
             }
         }
         names.sort_unstable();
-        match open {
-            None => {
-                self.has(
-                    ComparedProperty::HcaCount,
-                    Ok(names.len().to_string().into()),
-                );
-                if !names.is_empty() {
-                    self.has(ComparedProperty::HcaNames, Ok(nodeset::fold(&names).into()));
-                    self.has(ComparedProperty::RdmaDriver, together(drivers));
-                }
-                for (board, versions) in firmware {
-                    let group = format!("adapters {board} of {}", self.kind);
-                    self.sample
-                        .has(ComparedProperty::Firmware, group, together(versions));
-                }
+        if let Some(gap) = open {
+            for of in [
+                ComparedProperty::HcaCount,
+                ComparedProperty::HcaNames,
+                ComparedProperty::RdmaDriver,
+                ComparedProperty::Firmware,
+            ] {
+                self.sample.lacks(of, &gap);
             }
-            Some(gap) => {
-                for of in [
-                    ComparedProperty::HcaCount,
-                    ComparedProperty::HcaNames,
-                    ComparedProperty::RdmaDriver,
-                    ComparedProperty::Firmware,
-                ] {
-                    self.sample.lacks(of, &gap);
-                }
-            }
+            return;
+        }
+        let count = names.len().to_string();
+        self.has(ComparedProperty::HcaCount, Ok(count.into()));
+        if !names.is_empty() {
+            self.has(ComparedProperty::HcaNames, Ok(nodeset::fold(&names).into()));
+            self.has(ComparedProperty::RdmaDriver, together(drivers));
+        }
+        for (board, versions) in firmware {
+            let group = format!("adapters {board} of {}", self.kind);
+            let versions = together(versions);
+            self.sample.has(ComparedProperty::Firmware, group, versions);
         }
     }
 
@@ -208,50 +203,31 @@ impl SampleReader<'_> {
             {
                 continue;
             }
-            match facts.get(id, port::STATE) {
-                Fact::Known(PortState::Active | PortState::ActiveDefer, _) => {}
-                Fact::Known(..) => continue,
-                Fact::Unknown(gap) => {
-                    open = Some(gap);
-                    continue;
+            let layer = (|| {
+                let state = facts.value(id, port::STATE)?;
+                if !matches!(state, PortState::Active | PortState::ActiveDefer) {
+                    return Ok(None);
                 }
-            }
-            let known = facts.get(device, device::ROLE).map(|_| ());
-            let meant = facts.get(id, port::INTENDED).map(|_| ());
-            match (known, meant, facts.get(id, port::LINK_LAYER)) {
-                (Fact::Known(..), Fact::Known(..), Fact::Known(layer, _)) => used.push((id, layer)),
-                (Fact::Unknown(gap), ..)
-                | (_, Fact::Unknown(gap), _)
-                | (.., Fact::Unknown(gap)) => {
-                    open = Some(gap);
-                }
+                facts.value(device, device::ROLE)?;
+                facts.value(id, port::INTENDED)?;
+                facts.value(id, port::LINK_LAYER).map(Some)
+            })();
+            match layer {
+                Ok(layer) => used.extend(layer.map(|layer| (id, layer))),
+                Err(gap) => open = Some(gap),
             }
         }
         if let Some(gap) = open {
-            for of in [
-                ComparedProperty::ActivePorts,
-                ComparedProperty::LinkLayer,
-                ComparedProperty::Rate,
-                ComparedProperty::RdmaMtu,
-                ComparedProperty::NetdevMtu,
-                ComparedProperty::RoceVersion,
-                ComparedProperty::GidIndex,
-                ComparedProperty::Pkeys,
-                ComparedProperty::SubnetPrefix,
-                ComparedProperty::Trust,
-                ComparedProperty::TrafficClass,
-                ComparedProperty::Priority,
-                ComparedProperty::Pfc,
-                ComparedProperty::Ecn,
-            ] {
-                self.sample.lacks(of, &gap);
+            let of_ports = ComparedProperty::ActivePorts..=ComparedProperty::Ecn;
+            let alike = ComparedProperty::ALIKE.iter();
+            for of in alike.filter(|of| of_ports.contains(of) && **of != ComparedProperty::Network)
+            {
+                self.sample.lacks(*of, &gap);
             }
             return;
         }
-        self.has(
-            ComparedProperty::ActivePorts,
-            Ok(used.len().to_string().into()),
-        );
+        let count = used.len().to_string();
+        self.has(ComparedProperty::ActivePorts, Ok(count.into()));
         if used.is_empty() {
             return;
         }
@@ -294,6 +270,11 @@ impl SampleReader<'_> {
     fn roce(&mut self, ports: &[Id]) {
         let facts = self.facts;
         let name = "RoCE";
+        let netdev = |id: &Id| {
+            let netdev = facts.known(*id, port::NETDEV)?;
+            Some((netdev, facts.known(*id, port::NETDEV_MTU)))
+        };
+        self.sample.netdevs = ports.iter().filter_map(netdev).collect();
         self.fact_of_ports(name, ports, ComparedProperty::RdmaMtu, port::MTU);
         self.fact_of_ports(name, ports, ComparedProperty::NetdevMtu, port::NETDEV_MTU);
         self.of_ports(name, ports, ComparedProperty::RoceVersion, |p| {
@@ -326,18 +307,10 @@ impl SampleReader<'_> {
         if hard.is_empty() {
             return;
         }
-        self.of_ports(name, &hard, ComparedProperty::Trust, |p| {
-            said(of_traffic(facts, p, traffic::TRUST))
-        });
-        self.of_ports(name, &hard, ComparedProperty::TrafficClass, |p| {
-            said(of_traffic(facts, p, traffic::CLASS))
-        });
-        self.of_ports(name, &hard, ComparedProperty::Priority, |p| {
-            said(of_traffic(facts, p, traffic::PRIORITY))
-        });
-        self.of_ports(name, &hard, ComparedProperty::Pfc, |p| {
-            said(of_traffic(facts, p, traffic::PFC_PRIORITIES))
-        });
+        self.fact_of_traffic(&hard, ComparedProperty::Trust, traffic::TRUST);
+        self.fact_of_traffic(&hard, ComparedProperty::TrafficClass, traffic::CLASS);
+        self.fact_of_traffic(&hard, ComparedProperty::Priority, traffic::PRIORITY);
+        self.fact_of_traffic(&hard, ComparedProperty::Pfc, traffic::PFC_PRIORITIES);
         // Where ECN has no switches the driver has them in its firmware, on every node alike.
         let switched = |p: &Id| {
             let traffic = facts.below(*p, Subject::Traffic).next();
@@ -365,6 +338,11 @@ impl SampleReader<'_> {
         self.of_ports(what, ports, of, |p| said(facts.get(p, key)));
     }
 
+    fn fact_of_traffic<T: Typed>(&mut self, ports: &[Id], of: ComparedProperty, key: Key<T>) {
+        let facts = self.facts;
+        self.of_ports("RoCE", ports, of, |p| said(of_traffic(facts, p, key)));
+    }
+
     fn of_ports(
         &mut self,
         what: &str,
@@ -381,26 +359,15 @@ impl SampleReader<'_> {
     }
 
     fn subnets(&mut self, ports: &[Id]) {
-        let mut prefixes: Vec<Arc<str>> = Vec::new();
-        let mut open = None;
-        for port in ports {
-            match self.facts.get(*port, port::SUBNET_PREFIX) {
-                // The default prefix is the same in a redacted recording.
-                Fact::Known(prefix, _)
-                    if self.sample.realm == Realm::Alone && !prefix.starts_with("fe80") =>
-                {
-                    open = Some(Arc::from(super::own::ALONE));
-                }
-                Fact::Known(prefix, _) => prefixes.push(prefix),
-                Fact::Unknown(gap) => open = Some(gap.to_string().into()),
+        let prefix = |port: &Id| match self.facts.value(*port, port::SUBNET_PREFIX) {
+            // The default prefix is the same in a redacted recording.
+            Ok(prefix) if self.sample.realm == Realm::Alone && !prefix.starts_with("fe80") => {
+                Err(Arc::from(super::own::ALONE))
             }
-        }
-        prefixes.sort_unstable();
-        prefixes.dedup();
-        let value = match open {
-            Some(why) => Err(why),
-            None => Ok(prefixes.join(", ").into()),
+            prefix => prefix.map_err(|gap| Arc::from(gap.to_string())),
         };
+        let prefixes: Result<BTreeSet<Arc<str>>, Arc<str>> = ports.iter().map(prefix).collect();
+        let value = prefixes.map(|all| all.into_iter().collect::<Vec<_>>().join(", ").into());
         let group = format!("InfiniBand ports of {}", self.kind);
         self.sample
             .has(ComparedProperty::SubnetPrefix, group, value);

@@ -1,4 +1,4 @@
-//! Who has what, in words.
+//! The nodes that have each value, in words.
 
 use std::sync::Arc;
 

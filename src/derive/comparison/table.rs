@@ -1,15 +1,15 @@
 //! The samples of all nodes together, and what they say.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::clocks::{self, Clock};
+use super::clocks;
 use super::figures;
-use super::neighbours::{self, Neighbours};
+use super::neighbours;
 use super::sides::{self, Side};
 use super::{Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
 
 /// How a comparison is worked out.
 const ALL_NODES: &str = "all nodes compared";
@@ -29,8 +29,9 @@ type Whose = (u32, Arc<str>);
 /// Comparisons in the making. Nodes are added one after the other, in any number.
 #[derive(Default)]
 pub struct Table {
-    nodes: Vec<ComparedNode>,
-    /// Who was expected and did not answer, and how that is known.
+    /// Their samples, of which the properties are in the groups.
+    nodes: Vec<Sample>,
+    /// The expected nodes that did not respond, and how that is known.
     silent: Vec<(Arc<str>, Arc<str>)>,
     /// Whom somebody expects, where somebody does.
     expected: Option<Vec<Arc<str>>>,
@@ -50,15 +51,6 @@ pub struct Table {
 }
 
 type Key = (ComparedProperty, Option<Arc<str>>, Arc<str>);
-
-struct ComparedNode {
-    name: Arc<str>,
-    boot: Option<Arc<str>>,
-    realm: Realm,
-    whole: bool,
-    clock: Option<Clock>,
-    neighbours: Neighbours,
-}
 
 #[derive(Default)]
 struct KindMembers {
@@ -106,6 +98,10 @@ struct Finding {
     value: Arc<str>,
     odd: Vec<Arc<str>>,
     summary: String,
+    /// How many nodes are compared, of how many nothing is known, and why.
+    nodes: usize,
+    silent: usize,
+    why: Arc<str>,
 }
 
 impl Table {
@@ -115,19 +111,30 @@ impl Table {
     }
 
     /// Adds a node.
-    pub fn add(&mut self, sample: Sample) {
+    pub fn add(&mut self, mut sample: Sample) {
         // Bounded by the recordings on a command line.
         let at = self.nodes.len() as u32;
         match &sample.kind {
             Ok(kind) => {
-                let kind = self.kinds.entry(Arc::clone(kind)).or_default();
-                kind.nodes.push(at);
-                match &sample.variables {
-                    Ok(_) => kind.known.push(at),
-                    Err(why) => {
-                        kind.open.push(at);
-                        kind.why.get_or_insert(Arc::clone(why));
+                let members = self.kinds.entry(Arc::clone(kind)).or_default();
+                members.nodes.push(at);
+                match &mut sample.variables {
+                    Ok(variables) => {
+                        members.known.push(at);
+                        for (name, value) in variables.drain(..) {
+                            let key =
+                                (ComparedProperty::NcclVariable, Some(name), Arc::clone(kind));
+                            self.groups.entry(key).or_default().add(at, value);
+                        }
                     }
+                    Err(why) => {
+                        members.open.push(at);
+                        members.why.get_or_insert(Arc::clone(why));
+                    }
+                }
+                for (of, share) in sample.figures.drain(..) {
+                    let all = self.figures.entry((of, Arc::clone(kind))).or_default();
+                    all.push((Arc::clone(&sample.name), share));
                 }
             }
             Err(why) => {
@@ -135,48 +142,25 @@ impl Table {
                 self.kindless_why.get_or_insert(Arc::clone(why));
             }
         }
-        if let (Ok(kind), Ok(variables)) = (&sample.kind, sample.variables) {
-            for (name, value) in variables {
-                let key = (ComparedProperty::NcclVariable, Some(name), Arc::clone(kind));
-                self.groups.entry(key).or_default().add(at, value);
-            }
-        }
-        for property in sample.properties {
+        for property in sample.properties.drain(..) {
             let key = (property.of, None, property.group);
             self.groups.entry(key).or_default().add(at, property.value);
         }
-        for (of, why) in sample.open {
+        for (of, why) in sample.open.drain(..) {
             let nodes = self.open.entry(of).or_default();
             if nodes.last() != Some(&at) {
                 nodes.push(at);
             }
             self.reasons.entry(of).or_insert(why);
         }
-        for (of, value, whose) in sample.own {
-            self.own
-                .entry(of)
-                .or_default()
-                .entry(value)
-                .or_default()
-                .push((at, whose));
+        for (of, value, whose) in sample.own.drain(..) {
+            let values = self.own.entry(of).or_default();
+            values.entry(value).or_default().push((at, whose));
         }
-        for (of, why) in sample.own_open {
+        for (of, why) in sample.own_open.drain(..) {
             self.own_open.entry(of).or_insert(why);
         }
-        if let Ok(kind) = &sample.kind {
-            for (of, share) in sample.figures {
-                let all = self.figures.entry((of, Arc::clone(kind))).or_default();
-                all.push((Arc::clone(&sample.name), share));
-            }
-        }
-        self.nodes.push(ComparedNode {
-            name: sample.name,
-            boot: sample.boot,
-            realm: sample.realm,
-            whole: sample.whole,
-            clock: sample.clock,
-            neighbours: sample.neighbours,
-        });
+        self.nodes.push(sample);
     }
 
     /// Says that one who was meant to answer is silent, and why that is known.
@@ -208,11 +192,26 @@ impl Table {
         for (key, group) in std::mem::take(&mut self.groups) {
             if let Some(of) = self.compare(&key, group) {
                 let id = instance(facts, key.0, key.1.as_deref(), Some(&key.2));
-                facts.derive(id, comparison::NODES, of.1, how);
-                facts.derive(id, comparison::SILENT, of.2, how);
-                tell(facts, id, &of.0, &of.3);
-                if of.0.agree == Some(false) {
-                    concerns.insert(id, of.0.odd);
+                tell(facts, id, &of);
+                if of.agree == Some(false) {
+                    // Beside InfiniBand ports, the network devices of RoCE ports are not at fault.
+                    let of_infiniband = key.2.starts_with("InfiniBand");
+                    let odd = if of_infiniband { &[][..] } else { &of.odd };
+                    let mtu = match key.0 {
+                        ComparedProperty::NetdevMtu => of.value.split_once(" B"),
+                        _ => None,
+                    };
+                    let mtu = mtu.map(|(number, _)| number);
+                    let right = mtu.and_then(|number| number.parse().ok()).map(Bytes);
+                    let netdevs = self.netdevs(odd, right);
+                    if key.0 == ComparedProperty::NetdevMtu {
+                        let mtu = mtu.unwrap_or("MTU");
+                        let set = |netdev: &Arc<str>| format!("ip link set {netdev} mtu {mtu}");
+                        let commands = netdevs.iter().map(set).map(Into::into).collect();
+                        facts.derive(id, comparison::COMMANDS, commands, how);
+                    }
+                    facts.derive(id, comparison::NETDEVS, netdevs, how);
+                    concerns.insert(id, of.odd);
                 }
             }
         }
@@ -224,6 +223,20 @@ impl Table {
         self.presence(facts, &mut concerns, missing);
         self.kinds(facts, &mut concerns);
         concerns
+    }
+
+    /// The network devices of RoCE ports on the nodes of these names, each once, but for those that have the MTU that is right; a placeholder if none
+    /// is known.
+    fn netdevs(&self, names: &[Arc<str>], right: Option<Bytes>) -> Arc<[Arc<str>]> {
+        let names: HashSet<&Arc<str>> = names.iter().collect();
+        let nodes = self.nodes.iter().filter(|node| names.contains(&node.name));
+        let all = nodes.flat_map(|node| &node.netdevs);
+        let all = all.filter(|(_, mtu)| right.is_none() || *mtu != right);
+        let all: BTreeSet<&Arc<str>> = all.map(|(netdev, _)| netdev).collect();
+        match all.is_empty() {
+            true => ["NETDEV".into()].into(),
+            false => all.into_iter().cloned().collect(),
+        }
     }
 
     fn names<'n>(&'n self, nodes: impl IntoIterator<Item = &'n u32>) -> Vec<Arc<str>> {
@@ -271,9 +284,6 @@ impl Table {
         let alike = ComparedProperty::ALIKE.iter();
         for &of in alike.filter(|of| !stated.contains(of)) {
             let id = instance(facts, of, None, Some(UNKNOWN_KIND));
-            let how = ALL_NODES;
-            facts.derive(id, comparison::NODES, self.nodes.len() as u64, how);
-            facts.derive(id, comparison::SILENT, names.len() as u64, how);
             let finding = Finding {
                 agree: None,
                 majority: None,
@@ -283,13 +293,27 @@ impl Table {
                     "not compared: the kind of {} is unknown",
                     sides::names(&names)
                 ),
+                nodes: self.nodes.len(),
+                silent: names.len(),
+                why: Arc::clone(why),
             };
-            tell(facts, id, &finding, why);
+            tell(facts, id, &finding);
         }
     }
 
-    /// What a group says; `None` where fewer than two could be in it. With it the nodes, the silent ones, and why they are.
-    fn compare(&self, key: &Key, group: Group) -> Option<(Finding, u64, u64, Arc<str>)> {
+    /// Values with the names of the nodes that have them, the most frequent first.
+    fn sides(&self, values: impl IntoIterator<Item = (Arc<str>, Vec<u32>)>) -> Vec<Side> {
+        let side = |(value, nodes): (Arc<str>, Vec<u32>)| Side {
+            value,
+            names: self.names(&nodes),
+        };
+        let mut sides: Vec<Side> = values.into_iter().map(side).collect();
+        sides.sort_by(|a, b| (b.names.len(), &a.value).cmp(&(a.names.len(), &b.value)));
+        sides
+    }
+
+    /// What a group says; `None` where fewer than two could be in it.
+    fn compare(&self, key: &Key, group: Group) -> Option<Finding> {
         let open = self.open.get(&key.0).map_or(0, Vec::len);
         let away = self.silent.len() + self.kindless.len();
         let answered: usize = group.values.iter().map(|(_, nodes)| nodes.len()).sum();
@@ -300,25 +324,10 @@ impl Table {
         if here + open < 2 && (total < 2 || self.kinds.len() > 1) {
             return None;
         }
-        let why = group
-            .why
-            .clone()
-            .or_else(|| self.reasons.get(&key.0).filter(|_| open > 0).cloned())
-            .or_else(|| {
-                self.kindless_why
-                    .clone()
-                    .filter(|_| !self.kindless.is_empty())
-            })
-            .unwrap_or_else(|| "silent nodes".into());
-        let mut sides: Vec<Side> = group
-            .values
-            .into_iter()
-            .map(|(value, nodes)| Side {
-                value,
-                names: self.names(&nodes),
-            })
-            .collect();
-        sides.sort_by(|a, b| (b.names.len(), &a.value).cmp(&(a.names.len(), &b.value)));
+        let reason = self.reasons.get(&key.0).filter(|_| open > 0).cloned();
+        let why = group.why.clone().or(reason);
+        let why = why.or_else(|| self.kindless_why.clone());
+        let sides = self.sides(group.values);
         let agree = match (sides.len(), silent) {
             (2.., _) => Some(false),
             (1, 0) => Some(true),
@@ -340,21 +349,19 @@ impl Table {
             Some(variable) => variable,
             None => label(key.0),
         };
-        Some((
-            Finding {
-                agree,
-                majority,
-                value: match (majority, sides.first()) {
-                    (Some(true), Some(side)) => Arc::clone(&side.value),
-                    _ => "none".into(),
-                },
-                odd,
-                summary: sides::sentence(label, total, silent, &sides, majority == Some(true)),
+        Some(Finding {
+            agree,
+            majority,
+            value: match (majority, sides.first()) {
+                (Some(true), Some(side)) => Arc::clone(&side.value),
+                _ => "none".into(),
             },
-            total as u64,
-            silent as u64,
-            why,
-        ))
+            odd,
+            summary: sides::sentence(label, total, silent, &sides, majority == Some(true)),
+            nodes: total,
+            silent,
+            why: why.unwrap_or_else(|| "silent nodes".into()),
+        })
     }
 
     /// Two names or addresses mean the same only where they are not pseudonyms under different keys.
@@ -417,6 +424,15 @@ impl Table {
                 (None, true, false) => Some("silent nodes".into()),
                 (None, true, true) => None,
             };
+            if of == ComparedProperty::Address && !shared.is_empty() {
+                let ask = |(address, whose): &(Arc<str>, Vec<Whose>)| {
+                    let (_, netdev) = whose.first()?;
+                    Some(format!("arping -D -I {netdev} {address}").into())
+                };
+                let commands = shared.iter().filter_map(ask).collect();
+                let id = instance(facts, of, None, None);
+                facts.derive(id, comparison::COMMANDS, commands, ALL_NODES);
+            }
             let names = self.names(&nodes);
             self.state_shared(
                 facts,
@@ -555,7 +571,7 @@ impl Table {
         self.state_shared(facts, concerns, ComparedProperty::HostName, hosts);
     }
 
-    /// Who of those that are expected has no recording; also how many at least, where names are pseudonyms.
+    /// The expected nodes without a recording; if names are pseudonyms, also how many there are at least.
     fn missing(&mut self) -> Option<Arc<str>> {
         let expected = self.expected.clone()?;
         let raw = Realm::Shared("none".into());
@@ -710,14 +726,20 @@ impl Table {
         let nodes = self.nodes.iter();
         let nodes: Vec<_> = nodes.map(|node| (&*node.name, &node.neighbours)).collect();
         if let Some(wrong) = neighbours::compare(&nodes) {
-            let mut at: Vec<u32> = wrong.iter().map(|(at, _)| *at as u32).collect();
+            let mut at: Vec<u32> = wrong.iter().map(|(at, ..)| *at as u32).collect();
             at.dedup();
+            let id = instance(facts, ComparedProperty::Neighbour, None, None);
+            let commands = wrong
+                .iter()
+                .map(|(.., command)| Arc::clone(command))
+                .collect();
+            facts.derive(id, comparison::COMMANDS, commands, ALL_NODES);
             let shared = Shared {
                 found: !wrong.is_empty(),
                 open: (!self.one_realm()).then(|| "pseudonyms under several keys".into()),
                 parts: wrong
                     .into_iter()
-                    .map(|(_, what)| what)
+                    .map(|(_, what, _)| what)
                     .take(SHOWN)
                     .collect(),
                 names: self.names(&at),
@@ -747,15 +769,8 @@ impl Table {
     }
 
     fn kinds(&self, facts: &mut Facts, concerns: &mut Concerns) {
-        let mut sides: Vec<Side> = self
-            .kinds
-            .iter()
-            .map(|(kind, of)| Side {
-                value: Arc::clone(kind),
-                names: self.names(&of.nodes),
-            })
-            .collect();
-        sides.sort_by(|a, b| (b.names.len(), &a.value).cmp(&(a.names.len(), &b.value)));
+        let kinds = self.kinds.iter();
+        let sides = self.sides(kinds.map(|(kind, of)| (Arc::clone(kind), of.nodes.clone())));
         let id = instance(facts, ComparedProperty::Kinds, None, None);
         let agree = match (
             sides.len(),
@@ -786,21 +801,14 @@ impl Table {
             value: "none".into(),
             odd: Vec::new(),
             summary,
+            nodes: self.nodes.len() + self.silent.len(),
+            silent: self.kindless.len() + self.silent.len(),
+            why: (self.kindless_why.clone()).unwrap_or_else(|| "silent nodes".into()),
         };
-        let why = self
-            .kindless_why
-            .clone()
-            .unwrap_or_else(|| "silent nodes".into());
-        tell(facts, id, &finding, &why);
+        tell(facts, id, &finding);
         if agree == Some(false) {
-            concerns.insert(
-                id,
-                sides
-                    .iter()
-                    .skip(1)
-                    .flat_map(|side| side.names.iter().cloned())
-                    .collect(),
-            );
+            let others = sides.into_iter().skip(1);
+            concerns.insert(id, others.flat_map(|side| side.names).collect());
         }
     }
 }
@@ -830,8 +838,11 @@ fn instance(
     id
 }
 
-fn tell(facts: &mut Facts, id: Id, finding: &Finding, why: &Arc<str>) {
+fn tell(facts: &mut Facts, id: Id, finding: &Finding) {
     let how: Arc<str> = finding.summary.as_str().into();
+    let why = &finding.why;
+    facts.derive(id, comparison::NODES, finding.nodes as u64, ALL_NODES);
+    facts.derive(id, comparison::SILENT, finding.silent as u64, ALL_NODES);
     let fact = |known: Option<bool>| match known {
         Some(known) => Fact::derived(known, ALL_NODES),
         None => Fact::Unknown(gap(Arc::clone(why))),
@@ -862,56 +873,8 @@ struct Shared {
 
 /// What nodes are compared by, as a sentence says it.
 fn label(of: ComparedProperty) -> &'static str {
-    match of {
-        ComparedProperty::Kernel => "kernel",
-        ComparedProperty::Os => "distribution",
-        ComparedProperty::RdmaStack => "RDMA stack",
-        ComparedProperty::Ofed => "OFED",
-        ComparedProperty::RdmaDriver => "RDMA driver",
-        ComparedProperty::Firmware => "firmware",
-        ComparedProperty::HcaCount => "number of adapters",
-        ComparedProperty::HcaNames => "adapters",
-        ComparedProperty::ActivePorts => "number of active ports",
-        ComparedProperty::LinkLayer => "link layer",
-        ComparedProperty::Rate => "rate",
-        ComparedProperty::RdmaMtu => "RDMA MTU",
-        ComparedProperty::NetdevMtu => "MTU",
-        ComparedProperty::RoceVersion => "addresses for",
-        ComparedProperty::GidIndex => "GID index",
-        ComparedProperty::Pkeys => "P_Keys",
-        ComparedProperty::SubnetPrefix => "subnet",
-        ComparedProperty::Network => "network",
-        ComparedProperty::Trust => "trust",
-        ComparedProperty::TrafficClass => "traffic class",
-        ComparedProperty::Priority => "priority of RoCE",
-        ComparedProperty::Pfc => "PFC on",
-        ComparedProperty::Ecn => "ECN",
-        ComparedProperty::GpuCount => "number of GPUs",
-        ComparedProperty::GpuModel => "GPU",
-        ComparedProperty::GpuDriver => "NVIDIA driver",
-        ComparedProperty::Gpudirect => "GPUDirect by",
-        ComparedProperty::GpuNicDistance => "GPUs and their nearest adapters",
-        ComparedProperty::NcclVersion => "NCCL",
-        ComparedProperty::NcclVariable => "NCCL's variables",
-        ComparedProperty::NcclPorts => "number of ports for NCCL",
-        ComparedProperty::NcclInterface => "NCCL's interface",
-        ComparedProperty::Governor => "governor",
-        ComparedProperty::IdleLatency => "latency of idle states",
-        ComparedProperty::NumaBalancing => "NUMA balancing",
-        ComparedProperty::Iommu => "IOMMU",
-        ComparedProperty::Memlock => "limit of locked memory",
-        ComparedProperty::Guid => "GUID",
-        ComparedProperty::Address => "address",
-        ComparedProperty::Lid => "LID",
-        ComparedProperty::HostName => "host name",
-        ComparedProperty::HostId => "NCCL_HOSTID",
-        ComparedProperty::Machine => "machines",
-        ComparedProperty::Clock => "clock",
-        ComparedProperty::Neighbour => "neighbours",
-        ComparedProperty::Load => "load",
-        ComparedProperty::Memory => "free memory",
-        ComparedProperty::Presence => "presence",
-        ComparedProperty::Wholeness => "whole recordings",
-        ComparedProperty::Kinds => "kinds of nodes",
-    }
+    const LABELS: &[(&str, &[&str])] =
+        include!(concat!(env!("OUT_DIR"), "/comparison_labels.labels.rs"));
+    let own = LABELS.iter().find(|(word, _)| *word == of.word());
+    own.map_or(of.word(), |(_, label)| label[0])
 }

@@ -18,6 +18,10 @@ fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
             group: text(KIND),
             value: mtu.map(text).map_err(text),
         }],
+        netdevs: vec![
+            (text("ens1np0"), Some(Bytes(1500))),
+            (text("ens2np0"), None),
+        ],
         open: Vec::new(),
         own: Vec::new(),
         own_open: Vec::new(),
@@ -228,6 +232,10 @@ fn what_two_machines_share_is_named_with_both() {
             "address 10.0.0.1 is that of a (eth0) and b (eth0)".into()
         )
     );
+    let both = stated(vec![address("a", "10.0.0.1"), address("b", "10.0.0.1")]);
+    let id = of(&both, ComparedProperty::Address);
+    let commands = both.known(id, comparison::COMMANDS).unwrap();
+    assert_eq!(*commands, ["arping -D -I eth0 10.0.0.1".into()]);
     assert_eq!(
         distinct(vec![address("a", "10.0.0.1"), address("b", "10.0.0.2")]).0,
         Some(true)
@@ -343,4 +351,53 @@ fn the_cost_is_in_proportion_to_the_nodes() {
         ),
         Some(false)
     );
+}
+
+#[test]
+fn each_network_device_of_the_odd_nodes_has_its_command() {
+    let commands = |b: Sample| {
+        let facts = stated(vec![node("a", Ok("9000 B")), b, node("c", Ok("9000 B"))]);
+        let id = of(&facts, ComparedProperty::NetdevMtu);
+        let commands = facts.known(id, comparison::COMMANDS).unwrap();
+        commands
+            .iter()
+            .map(|one| one.to_string())
+            .collect::<Vec<String>>()
+    };
+    let each = commands(node("b", Ok("1500 B")));
+    assert_eq!(
+        each,
+        [
+            "ip link set ens1np0 mtu 9000",
+            "ip link set ens2np0 mtu 9000"
+        ]
+    );
+    // The one that has the MTU of the others is not at fault.
+    let mut half = node("b", Ok("1500 B, 9000 B"));
+    half.netdevs[1].1 = Some(Bytes(9000));
+    assert_eq!(commands(half), ["ip link set ens1np0 mtu 9000"]);
+    let nameless = Sample {
+        netdevs: Vec::new(),
+        ..node("b", Ok("1500 B"))
+    };
+    let each = commands(nameless);
+    assert_eq!(each, ["ip link set NETDEV mtu 9000"]);
+}
+
+#[test]
+fn a_roce_port_beside_infiniband_is_not_named_for_its_mtu() {
+    let with_infiniband = |name: &str, mtu: &str| {
+        let mut sample = node(name, Ok("9000 B"));
+        sample.properties = vec![Property {
+            of: ComparedProperty::RdmaMtu,
+            group: "InfiniBand ports of hosts".into(),
+            value: Ok(mtu.into()),
+        }];
+        sample
+    };
+    let nodes = [("a", "4096 B"), ("b", "2048 B"), ("c", "4096 B")];
+    let facts = stated(nodes.map(|(name, mtu)| with_infiniband(name, mtu)).into());
+    let id = of(&facts, ComparedProperty::RdmaMtu);
+    let netdevs = facts.known(id, comparison::NETDEVS).unwrap();
+    assert_eq!(*netdevs, ["NETDEV".into()]);
 }

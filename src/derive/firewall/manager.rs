@@ -1,11 +1,11 @@
-//! Who manages the packet filter, and how many filters there are.
+//! The service that manages the packet filter.
 
 use std::sync::Arc;
 
-use crate::fact::ruleset::{Backend, Chain, Hook, Ruleset, Step, Table, Verdict};
+use crate::fact::ruleset::{Chain, Hook, Ruleset, Step, Table, Verdict};
 use crate::fact::{Fact, Facts, Id, kleene, node};
 
-/// States who manages the rules and which implementations filter.
+/// States who manages the rules.
 pub(super) fn derive(facts: &mut Facts, node: Id, ruleset: &Fact<Arc<Ruleset>>) {
     let managers = ruleset.clone().map(|ruleset| managers(&ruleset));
     let has_ufw = managers
@@ -14,26 +14,13 @@ pub(super) fn derive(facts: &mut Facts, node: Id, ruleset: &Fact<Arc<Ruleset>>) 
     let ufw_missing = proven(has_ufw, ruleset).map(|has| !has);
     facts.set(node, node::UFW_MISSING, ufw_missing);
     let both = proven(managers.clone().map(|names| names.len() > 1), ruleset);
-    // Where both are seen there is no third.
+    // Where both are seen there is no third; else only all tables tell.
     let managers = match both.known() {
         Some(true) => managers,
-        _ => whole(managers, ruleset),
+        _ => managers.unless(ruleset.known().and_then(|ruleset| ruleset.open.clone())),
     };
     facts.set(node, node::FIREWALL_MANAGERS, managers);
     facts.set(node, node::FIREWALLS_COMPETE, both);
-    let backends = ruleset.clone().map(|ruleset| backends(&ruleset));
-    let twice = backends.clone().map(|found| {
-        found.contains(&Backend::IptablesLegacy)
-            && found.iter().any(|b| *b != Backend::IptablesLegacy)
-    });
-    let twice = proven(twice, ruleset);
-    let names = backends.map(|found| found.into_iter().map(|b| Arc::from(name(b))).collect());
-    let names = match twice.known() {
-        Some(true) => names,
-        _ => whole(names, ruleset),
-    };
-    facts.set(node, node::FILTERS_TWICE, twice);
-    facts.set(node, node::FILTER_BACKENDS, names);
 }
 
 /// What the tables that are known can prove, and only all of them can refute.
@@ -45,20 +32,6 @@ fn proven(is: Fact<bool>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<bool> {
             Err(gap) => Fact::Unknown(gap),
         },
         (unknown, _) => unknown,
-    }
-}
-
-/// What only all tables tell.
-fn whole<T>(fact: Fact<T>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<T> {
-    fact.unless(ruleset.known().and_then(|ruleset| ruleset.open.clone()))
-}
-
-fn name(backend: Backend) -> &'static str {
-    match backend {
-        Backend::Nftables => "nftables",
-        Backend::TrafficControl => "tc",
-        Backend::IptablesNft => "iptables over nf_tables",
-        Backend::IptablesLegacy => "iptables over ip_tables",
     }
 }
 
@@ -95,30 +68,4 @@ fn is_met(chain: &Chain) -> bool {
         .base
         .as_ref()
         .is_some_and(|base| base.hook != Hook::Other && !base.nat)
-}
-
-/// The implementations that can keep a packet from this node, or in it.
-fn backends(ruleset: &Ruleset) -> Vec<Backend> {
-    let denies = |table: &Table| {
-        let met: Vec<&Chain> = table.chains.iter().filter(|c| is_met(c)).collect();
-        let policy = met
-            .iter()
-            .any(|c| c.base.as_ref().is_some_and(|base| base.drops));
-        let rules = met.iter().any(|c| !c.rules.is_empty())
-            && table
-                .chains
-                .iter()
-                .filter(|c| c.base.is_none() || is_met(c))
-                .flat_map(|c| &c.rules)
-                .flat_map(|r| &r.steps)
-                .any(|step| matches!(step, Step::Verdict(Verdict::Drop | Verdict::Reject)));
-        policy || rules
-    };
-    let mut found: Vec<Backend> = Vec::new();
-    for table in ruleset.tables.iter().filter(|table| denies(table)) {
-        if !found.contains(&table.backend) {
-            found.push(table.backend);
-        }
-    }
-    found
 }

@@ -522,7 +522,7 @@ fn rules_that_could_not_be_read_leave_every_flow_open() {
     for flow in facts.below(id, Subject::Flow).collect::<Vec<_>>() {
         assert_eq!(facts.known(flow, flow::VERDICT), None);
     }
-    assert_eq!(facts.known(id, node::FILTERS_TWICE), None);
+    assert_eq!(facts.known(id, node::FIREWALLS_COMPETE), None);
 }
 
 #[test]

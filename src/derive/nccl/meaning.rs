@@ -17,17 +17,7 @@ const DEBUG: [&str; 7] = ["NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE", "
 
 /// The least and the largest numbers of variables that go to a field of an InfiniBand packet or queue pair (`ibv_modify_qp(3)`), or to a table of
 /// NCCL's (`src/transport/net_ib`: MAX_QPS; `src/transport/net_socket.cc`: MAX_THREADS). -1 and -2 are defaults.
-const RANGES: [(&str, i64, i64); 9] = [
-    ("NCCL_BUFFSIZE", 1, i64::MAX),
-    ("NCCL_IB_FIFO_TC", -1, 255),
-    ("NCCL_IB_QPS_PER_CONNECTION", 1, 128),
-    ("NCCL_IB_RETRY_CNT", 0, 7),
-    ("NCCL_IB_ROCE_VERSION_NUM", 1, 2),
-    ("NCCL_IB_SL", -1, 15),
-    ("NCCL_IB_TC", -1, 255),
-    ("NCCL_IB_TIMEOUT", 0, 31),
-    ("NCCL_SOCKET_NTHREADS", -2, 16),
-];
+const RANGES: &[(&str, i64, i64)] = include!(concat!(env!("OUT_DIR"), "/ranges.numbers.rs"));
 /// Networks that `NCCL_NET` can name: NCCL's own, and the beginnings of known plugins' names, in small letters.
 const NETWORKS: [&str; 2] = ["ib", "socket"];
 const PLUGINS: &str = "anp aws bxi cxi fastrak fasttrak gib gpudirect ibext libfabric ofi ucx";

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::interfaces;
 use crate::derive::tally;
+use crate::fact::kleene::{Several, proven};
 use crate::fact::port::PortState;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, interface, port, setting};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, interface, known, port, setting};
 use crate::network::Network;
 
 /// How a list names what it means.
@@ -85,28 +86,21 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
     let local = local_only(facts, node, &local, gap.as_ref());
     let how = format!("the entries of {variable} and what is there");
     let known = |count: u64| Fact::derived(count, &how).unless(gap.clone());
-    let text = |text: String| Fact::derived(Arc::from(text), &how);
     // What is there counts though another entry is open; what is not is known only where all of it is.
-    let matches = match (&gap, matching) {
-        (Some(gap), 0) => Fact::Unknown(gap.clone()),
-        _ => Fact::derived(matching, &how),
+    let at_least = |count: u64| match count {
+        0 => known(0),
+        count => Fact::derived(count, &how),
     };
-    let bad = match (&gap, unusable.len() as u64) {
-        (Some(gap), 0) => Fact::Unknown(gap.clone()),
-        (_, count) => Fact::derived(count, &how),
-    };
-    facts.set(id, setting::MATCHING, matches);
+    let text = |text: String| Fact::derived(Arc::from(text), &how);
+    facts.set(id, setting::MATCHING, at_least(matching));
     facts.set(id, setting::MISSING, known(missing.len() as u64));
     facts.set(id, setting::MISSING_ENTRIES, text(missing.join(", ")));
     let nearest = nearest.unwrap_or_else(|| "none".into());
     facts.set(id, setting::NEAREST, text(nearest));
-    facts.set(id, setting::UNUSABLE, bad);
+    facts.set(id, setting::UNUSABLE, at_least(unusable.len() as u64));
     facts.set(id, setting::UNUSABLE_ENTRIES, text(unusable.join(", ")));
     facts.set(id, setting::LOCAL_ONLY, local);
-    let without_port = match (&gap, without_port) {
-        (Some(gap), false) => Fact::Unknown(gap.clone()),
-        (_, without) => Fact::derived(without, &how),
-    };
+    let without_port = Fact::of(proven(without_port, gap.as_ref()), &how);
     facts.set(id, setting::WITHOUT_PORT, without_port);
 }
 
@@ -238,27 +232,11 @@ impl Named {
         };
         candidates
             .into_iter()
-            .map(|name| (distance(entry, &name), name))
+            .map(|name| (strsim::levenshtein(entry, &name), name))
             .filter(|(far, name)| *far <= 3 && *far < name.len())
             .min()
             .map(|(_, name)| name)
     }
-}
-
-/// How many letters have to be changed, added or taken away (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// Why none of these instances can be used; `None` where one can.
@@ -305,18 +283,13 @@ fn interface_fault(facts: &Facts, id: Id) -> Fact<Option<String>> {
 /// Whether all interfaces that were found lead to this host alone: a loopback, or a bridge that no physical interface is a member of.
 fn local_only(facts: &Facts, node: Id, found: &[Id], open: Option<&Gap>) -> Fact<bool> {
     let how = "the kinds of the interfaces that the setting names";
-    let mut open = open.cloned();
-    for id in found {
-        if facts.subject(*id) != Subject::Interface {
-            return Fact::derived(false, how);
-        }
-        match leads_nowhere(facts, node, *id) {
-            Fact::Known(true, _) => {}
-            Fact::Known(false, _) => return Fact::derived(false, how),
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
-        }
-    }
-    Fact::derived(!found.is_empty(), how).unless(open)
+    let leads = |id: &Id| match facts.subject(*id) {
+        Subject::Interface => leads_nowhere(facts, node, *id),
+        _ => Fact::derived(false, how),
+    };
+    let all: Several<bool> = found.iter().map(leads).collect();
+    let local = all.or_others(open.cloned()).all(|local| *local);
+    Fact::of(local.map(|local| local && !found.is_empty()), how)
 }
 
 /// Whether an interface leads to this host alone.
@@ -325,41 +298,22 @@ pub(in crate::derive) fn leads_nowhere(facts: &Facts, node: Id, id: Id) -> Fact<
         Fact::Known(false, _) => {}
         answer => return answer,
     }
-    match facts.get(id, interface::KIND) {
-        Fact::Known(kind, _) if &*kind == "bridge" => {}
-        Fact::Known(_, origin) => return Fact::Known(false, origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    }
-    if let Err(gap) = facts.members(Subject::Interface, node) {
-        return Fact::Unknown(gap);
+    let (kind, origin) = known!(facts.get(id, interface::KIND), with origin);
+    if &*kind != "bridge" {
+        return Fact::Known(false, origin);
     }
     let name = facts.name(id);
-    for member in facts.below(node, Subject::Interface) {
-        let of = facts.get(member, interface::MASTER);
-        let kind = facts.get(member, interface::KIND);
-        match (of, kind) {
-            (Fact::Known(master, _), _) if &*master != name => {}
-            // Containers hang on a bridge by veth pairs, virtual machines by tun devices; whatever else may lead out.
-            (Fact::Known(..), Fact::Known(kind, _)) if matches!(&*kind, "veth" | "tun" | "tap") => {
-            }
-            (Fact::Known(..), Fact::Known(..)) => {
-                return Fact::derived(false, "a member of the bridge may lead out");
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => return Fact::Unknown(gap),
-        }
-    }
-    Fact::derived(true, "no member of the bridge leads out")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("eth0", "eth1"), 1);
-        assert_eq!(distance("mlx5_0", "mlx5_10"), 1);
-        assert_eq!(distance("", "ab"), 2);
-        assert_eq!(distance("same", "same"), 0);
-    }
+    // Containers hang on a bridge by veth pairs, virtual machines by tun devices; whatever else may lead out.
+    let leads_out = |member: Id| {
+        Ok(*facts.value(member, interface::MASTER)? == *name
+            && !matches!(
+                &*facts.value(member, interface::KIND)?,
+                "veth" | "tun" | "tap"
+            ))
+    };
+    let members = facts.below(node, Subject::Interface).map(leads_out);
+    let members: Several<bool> = members.collect();
+    let members = members.or_others(facts.members(Subject::Interface, node).err());
+    let nowhere = members.all(|leads_out| !leads_out);
+    Fact::of(nowhere, "whether a member of the bridge may lead out")
 }

@@ -15,20 +15,12 @@ pub(super) fn without_rdma(facts: &Facts, node: Id, name: &str, value: &str) -> 
     match name {
         "UCX_TLS" => Fact::derived(ucx(value), "the transports that UCX_TLS names"),
         // ob1 sends by the BTLs: what is not named in a positive list is left out, and of those none but openib, uct and ofi knows RDMA.
-        "pml" if entries == ["ob1"] => match btl(facts, node) {
-            Fact::Known(btl, _) => {
-                let rdma = ["openib", "uct", "ofi"];
-                let out = match btl {
-                    Some(list) => match list.trim().strip_prefix('^') {
-                        Some(excluded) => rdma[..1].iter().all(|b| has(excluded, b)),
-                        None => !rdma.iter().any(|b| has(&list, b)),
-                    },
-                    None => false,
-                };
-                Fact::derived(out, "pml and btl")
-            }
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        },
+        "pml" if entries == ["ob1"] => btl(facts, node).map(|btl| {
+            btl.is_some_and(|list| match list.trim().strip_prefix('^') {
+                Some(excluded) => has(excluded, "openib"),
+                None => !["openib", "uct", "ofi"].iter().any(|b| has(&list, b)),
+            })
+        }),
         "FI_PROVIDER" | "I_MPI_OFI_PROVIDER" => {
             let slow = |entry: &&str| {
                 let provider = entry.split(';').next().unwrap_or("");
@@ -73,15 +65,6 @@ fn btl(facts: &Facts, node: Id) -> Fact<Option<std::sync::Arc<str>>> {
     }
 }
 
-/// Whether a setting asks for what only EFA devices have.
-pub(super) fn wants_efa(name: &str, value: &str) -> bool {
-    let named = || value.split(',').any(|provider| provider.trim() == "efa");
-    match name {
-        "FI_PROVIDER" | "I_MPI_OFI_PROVIDER" => named(),
-        name => name.starts_with("FI_EFA_"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,13 +87,5 @@ mod tests {
         ] {
             assert_eq!(ucx(value), without, "{value}");
         }
-    }
-
-    #[test]
-    fn what_only_efa_has() {
-        assert!(wants_efa("FI_EFA_USE_DEVICE_RDMA", "1"));
-        assert!(wants_efa("FI_PROVIDER", "shm,efa"));
-        assert!(!wants_efa("FI_PROVIDER", "verbs;ofi_rxm"));
-        assert!(!wants_efa("FI_LOG_LEVEL", "efa"));
     }
 }

@@ -185,16 +185,8 @@ fn paired(
         })));
     }
     // A console's or a test's GPU beside those that compute claims no adapter.
-    let models: Vec<Arc<str>> = gpus
-        .iter()
-        .map(|gpu| {
-            facts
-                .get(*gpu, gpu::ID)
-                .as_result()
-                .cloned()
-                .map_err(Gap::clone)
-        })
-        .collect::<Result<_, _>>()?;
+    let models = gpus.iter().map(|gpu| facts.value(*gpu, gpu::ID));
+    let models: Vec<Arc<str>> = models.collect::<Result<_, _>>()?;
     let like = |model: &Arc<str>| models.iter().filter(|other| *other == model).count();
     let most = models.iter().map(like).max().unwrap_or(0);
     let mut near: Vec<Vec<usize>> = Vec::with_capacity(gpus.len());
@@ -265,26 +257,17 @@ fn idle_equal(
     let mut idle = None;
     let crowded = pairing.crowded.iter().filter(|crowded| **crowded).count();
     for (at, other) in cards.iter().enumerate() {
-        match &other.model {
-            Fact::Known(other, _) if other != model => continue,
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
+        if known!(&other.model) != model {
+            continue;
         }
         equals += 1;
         if pairing.idle[at] && (switched[at] || 2 * crowded < computing) {
             idle = idle.or(Some(at));
         }
     }
-    match idle {
-        Some(at) if equals >= computing => Fact::derived(
-            Arc::clone(&cards[at].name),
-            format!("{equals} equal adapters, {computing} GPUs"),
-        ),
-        _ => Fact::derived(
-            Arc::from("none"),
-            format!("{equals} equal adapters, {computing} GPUs"),
-        ),
-    }
+    let idle = idle.filter(|_| equals >= computing);
+    let name = idle.map_or("none".into(), |at: usize| Arc::clone(&cards[at].name));
+    Fact::derived(name, format!("{equals} equal adapters, {computing} GPUs"))
 }
 
 /// An idle adapter is none where NCCL takes its switch and that of a crowded GPU for one: it gives the GPU either.

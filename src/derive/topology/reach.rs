@@ -101,19 +101,16 @@ pub(super) fn allowed(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic]) {
 }
 
 fn cpus_allowed(forbidden: &Fact<Texts>, numa_node: Fact<u64>) -> Fact<bool> {
-    match (forbidden, numa_node) {
-        (Fact::Known(forbidden, origin), _) if forbidden.is_empty() => {
-            Fact::Known(true, origin.clone())
-        }
-        (Fact::Known(forbidden, origin), Fact::Known(numa_node, _)) => {
-            let numa_node = numa_node.to_string();
-            Fact::Known(
-                !forbidden.iter().any(|name| **name == *numa_node),
-                origin.clone(),
-            )
-        }
-        (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
-        (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+    let all = forbidden.clone().map(|forbidden| forbidden.is_empty());
+    match all {
+        Fact::Known(true, _) => all,
+        _ => forbidden
+            .clone()
+            .zip(numa_node)
+            .map(|(forbidden, numa_node)| {
+                let numa_node = numa_node.to_string();
+                !forbidden.iter().any(|name| **name == *numa_node)
+            }),
     }
 }
 

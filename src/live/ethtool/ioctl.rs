@@ -18,75 +18,70 @@ const GSSET_INFO: u32 = 0x37;
 const GMODULEINFO: u32 = 0x42;
 const GMODULEEEPROM: u32 = 0x43;
 /// Bytes of module memory that an answer has at most: SFF-8472 has 512 on its two pages, the others 256 before paging.
-const EEPROM_LIMIT: usize = 512;
+const EEPROM_LIMIT: u32 = 512;
 /// `link_mode_masks_nwords` is a signed byte.
 const MAX_WORDS: usize = 127;
-
-/// `struct ethtool_link_settings`, with room for the three bitmaps.
-#[repr(C)]
-struct LinkSettingsRequest {
-    cmd: u32,
-    speed: u32,
-    duplex: u8,
-    port: u8,
-    phy_address: u8,
-    autoneg: u8,
-    mdio_support: u8,
-    eth_tp_mdix: u8,
-    eth_tp_mdix_ctrl: u8,
-    link_mode_masks_nwords: i8,
-    transceiver: u8,
-    master_slave_cfg: u8,
-    master_slave_state: u8,
-    rate_matching: u8,
-    reserved: [u32; 7],
-    masks: [u32; 3 * MAX_WORDS],
-}
-
-/// `struct ethtool_modinfo`.
-#[repr(C)]
-struct ModuleInfo {
-    cmd: u32,
-    kind: u32,
-    eeprom_len: u32,
-    reserved: [u32; 8],
-}
-
-/// `struct ethtool_eeprom`, with room for the data.
-#[repr(C)]
-struct Eeprom {
-    cmd: u32,
-    magic: u32,
-    offset: u32,
-    len: u32,
-    data: [u8; EEPROM_LIMIT],
-}
-
-/// `struct ethtool_pauseparam`.
-#[repr(C)]
-struct PauseParam {
-    cmd: u32,
-    autoneg: u32,
-    rx: u32,
-    tx: u32,
-}
-
-/// `struct ethtool_sset_info`, asked for one set.
-#[repr(C)]
-struct StringSetInfo {
-    cmd: u32,
-    reserved: u32,
-    mask: u64,
-    count: u32,
-    padding: u32,
-}
-
 /// `ETH_SS_STATS`: the names of the statistics.
 const STATISTICS: u32 = 1;
 /// `ETH_GSTRING_LEN`.
 const NAME: usize = 32;
 /// Statistics that a device may have. An adapter with hundreds of queues has some ten thousand.
 const MAX_STATISTICS: usize = 1 << 16;
+
+/// A structure of ethtool in words of 32 bits, of which the first is the command. The kernel writes its answer into it.
+struct Request(Vec<u32>);
+
+impl Request {
+    /// A command, and the words behind it; the others are zero.
+    ///
+    /// The room must be as large as what the kernel writes at this command.
+    fn new(command: u32, behind: &[u32], bytes: usize) -> Self {
+        let mut words = vec![0; bytes.div_ceil(4)];
+        let given = std::iter::once(&command).chain(behind);
+        words
+            .iter_mut()
+            .zip(given)
+            .for_each(|(to, from)| *to = *from);
+        Request(words)
+    }
+
+    /// The n-th word.
+    fn word(&self, n: usize) -> u32 {
+        self.0.get(n).copied().unwrap_or(0)
+    }
+
+    /// So many bytes from a word on.
+    fn bytes(&self, word: usize, length: usize) -> Vec<u8> {
+        let words = self.0.iter().skip(word);
+        words
+            .flat_map(|word| word.to_ne_bytes())
+            .take(length)
+            .collect()
+    }
+
+    #[expect(unsafe_code, reason = "the kernel writes into the request")]
+    fn send(&mut self, netdev: &Netdev<'_>) -> Result<(), Refusal> {
+        let socket = Connection::open(NETLINK_GENERIC)?;
+        // SAFETY: zero is valid for all of ifreq.
+        let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
+        // The name is shorter than the field, so a NUL follows it.
+        for (to, from) in ifreq.ifr_name.iter_mut().zip(netdev.0.bytes()) {
+            *to = from as c_char;
+        }
+        ifreq.ifr_ifru.ifru_data = self.0.as_mut_ptr().cast();
+        let argument: *mut c_void = (&raw mut ifreq).cast();
+        // SAFETY: SIOCETHTOOL takes an ifreq whose data points at a structure that begins with its command; who made the request gave it the room that the
+        // kernel needs at this command.
+        let done =
+            unsafe { libc::ioctl(socket.fd().as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
+        match done {
+            -1 => Err(Refusal::Errno(
+                Errno::from(&std::io::Error::last_os_error()),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// The reply of `ETHTOOL_GLINKSETTINGS`. Bitmaps are little-endian.
 pub(super) struct LinkSettings {
@@ -108,46 +103,35 @@ pub(super) struct LinkSettings {
 
 /// Reads the link settings: the first request, of no words, is answered with the number of words to ask for, negated.
 pub(super) fn link_settings(netdev: &Netdev<'_>) -> Result<LinkSettings, Refusal> {
-    let socket = Connection::open(NETLINK_GENERIC)?;
-    let mut request = LinkSettingsRequest {
-        cmd: GLINKSETTINGS,
-        speed: 0,
-        duplex: 0,
-        port: 0,
-        phy_address: 0,
-        autoneg: 0,
-        mdio_support: 0,
-        eth_tp_mdix: 0,
-        eth_tp_mdix_ctrl: 0,
-        link_mode_masks_nwords: 0,
-        transceiver: 0,
-        master_slave_cfg: 0,
-        master_slave_state: 0,
-        rate_matching: 0,
-        reserved: [0; 7],
-        masks: [0; 3 * MAX_WORDS],
+    // struct ethtool_link_settings: command, speed, then bytes; the last of bytes 12 to 15 is link_mode_masks_nwords, and the masks begin at byte 48.
+    let asked = |words: u8| {
+        let count = u32::from_ne_bytes([0, 0, 0, words]);
+        let mut request = Request::new(GLINKSETTINGS, &[0, 0, count], 48 + 4 * 3 * MAX_WORDS);
+        request.send(netdev)?;
+        let count = request.word(3).to_ne_bytes()[3];
+        Ok::<_, Refusal>((request, count.cast_signed()))
     };
-    ethtool(&socket, netdev, &mut request)?;
-    let words = request.link_mode_masks_nwords;
-    if words >= 0 || words == i8::MIN {
+    let (_, offered) = asked(0)?;
+    if offered >= 0 || offered == i8::MIN {
         return Err(Refusal::Errno(Errno::EPROTO));
     }
-    request.cmd = GLINKSETTINGS;
-    request.link_mode_masks_nwords = -words;
-    ethtool(&socket, netdev, &mut request)?;
-    if request.link_mode_masks_nwords != -words {
+    let (reply, words) = asked(offered.unsigned_abs())?;
+    if words != -offered {
         return Err(Refusal::Errno(Errno::EPROTO));
     }
     let words = usize::from(words.unsigned_abs());
     let map = |n: usize| {
-        let words = &request.masks[n * words..(n + 1) * words];
-        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        let words = n * words..(n + 1) * words;
+        words
+            .flat_map(|at| reply.word(12 + at).to_le_bytes())
+            .collect()
     };
+    let [duplex, port, _, autoneg] = reply.word(2).to_ne_bytes();
     Ok(LinkSettings {
-        speed: request.speed,
-        duplex: request.duplex,
-        port: request.port,
-        autoneg: request.autoneg,
+        speed: reply.word(1),
+        duplex,
+        port,
+        autoneg,
         supported: map(0),
         advertising: map(1),
         lp_advertising: map(2),
@@ -156,191 +140,64 @@ pub(super) fn link_settings(netdev: &Netdev<'_>) -> Result<LinkSettings, Refusal
 
 /// Reads a module's memory: its kind (`ETH_MODULE_SFF_*`) and its first bytes.
 pub(super) fn module_eeprom(netdev: &Netdev<'_>) -> Result<(u32, Vec<u8>), Refusal> {
-    let socket = Connection::open(NETLINK_GENERIC)?;
-    let mut info = ModuleInfo {
-        cmd: GMODULEINFO,
-        kind: 0,
-        eeprom_len: 0,
-        reserved: [0; 8],
-    };
-    ethtool(&socket, netdev, &mut info)?;
-    let length = (info.eeprom_len as usize).min(EEPROM_LIMIT);
-    let mut eeprom = Eeprom {
-        cmd: GMODULEEEPROM,
-        magic: 0,
-        offset: 0,
-        // At most EEPROM_LIMIT.
-        len: length as u32,
-        data: [0; EEPROM_LIMIT],
-    };
-    ethtool(&socket, netdev, &mut eeprom)?;
-    let length = length.min(eeprom.len as usize);
-    Ok((info.kind, eeprom.data[..length].to_vec()))
+    // struct ethtool_modinfo: command, kind, length, eight reserved words.
+    let mut info = Request::new(GMODULEINFO, &[], 44);
+    info.send(netdev)?;
+    let length = info.word(2).min(EEPROM_LIMIT);
+    // struct ethtool_eeprom: command, magic, offset, length, and as many bytes.
+    let mut eeprom = Request::new(GMODULEEEPROM, &[0, 0, length], 16 + EEPROM_LIMIT as usize);
+    eeprom.send(netdev)?;
+    let length = length.min(eeprom.word(3));
+    Ok((info.word(1), eeprom.bytes(4, length as usize)))
 }
 
 /// Reads whether the device sends and obeys pause frames of the whole link (`ETHTOOL_GPAUSEPARAM`).
 pub(super) fn pause(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
-    let mut request = PauseParam {
-        cmd: GPAUSEPARAM,
-        autoneg: 0,
-        rx: 0,
-        tx: 0,
-    };
-    ethtool(&Connection::open(NETLINK_GENERIC)?, netdev, &mut request)?;
-    Ok(json!({ "autoneg": request.autoneg, "rx": request.rx, "tx": request.tx }))
+    // struct ethtool_pauseparam: command, autoneg, rx, tx.
+    let mut pause = Request::new(GPAUSEPARAM, &[], 16);
+    pause.send(netdev)?;
+    Ok(json!({ "autoneg": pause.word(1), "rx": pause.word(2), "tx": pause.word(3) }))
 }
 
 /// Reads the device's own statistics: names and values, in the driver's order.
 pub(super) fn statistics(netdev: &Netdev<'_>) -> Result<Vec<(String, u64)>, Refusal> {
-    let socket = Connection::open(NETLINK_GENERIC)?;
-    let mut info = StringSetInfo {
-        cmd: GSSET_INFO,
-        reserved: 0,
-        mask: 1 << STATISTICS,
-        count: 0,
-        padding: 0,
-    };
-    ethtool(&socket, netdev, &mut info)?;
-    let count = info.count as usize;
-    if info.mask != 1 << STATISTICS || count == 0 {
+    // struct ethtool_sset_info: command, a reserved word, a mask of 64 bits, and a count, since one set is asked for.
+    let mask = (1u64 << STATISTICS).to_ne_bytes();
+    let [low, high] = [&mask[..4], &mask[4..]].map(word);
+    let mut info = Request::new(GSSET_INFO, &[0, low, high], 24);
+    info.send(netdev)?;
+    let count = info.word(4);
+    if (info.word(2), info.word(3)) != (low, high) || count == 0 {
         return Err(Refusal::Errno(Errno::EOPNOTSUPP));
     }
-    if count > MAX_STATISTICS {
+    if count as usize > MAX_STATISTICS {
         return Err(Refusal::TooLarge);
     }
+    // The kernel counts the statistics again at each request and writes as many; there is room for twice the most that are asked for, and the driver has
+    // said just before that it has no more than these.
+    let room = 2 * MAX_STATISTICS;
     // struct ethtool_gstrings: command, set, length, then the names of 32 bytes each.
-    let mut names = FlexibleArrayBuffer::new(12 + NAME * 2 * MAX_STATISTICS);
-    names.word(0, GSTRINGS);
-    names.word(1, STATISTICS);
-    names.word(2, info.count);
-    ethtool(&socket, netdev, &mut names)?;
+    let mut names = Request::new(GSTRINGS, &[STATISTICS, count], 12 + NAME * room);
+    names.send(netdev)?;
     // struct ethtool_stats: command, count, then the values of 8 bytes each.
-    let mut values = FlexibleArrayBuffer::new(8 + 8 * 2 * MAX_STATISTICS);
-    values.word(0, GSTATS);
-    values.word(1, info.count);
-    ethtool(&socket, netdev, &mut values)?;
-    let (names, values) = (names.bytes(12 + NAME * count), values.bytes(8 + 8 * count));
-    let said = |bytes: &[u8], at: usize| {
-        let word = bytes
-            .get(4 * at..4 * at + 4)
-            .and_then(|b| b.try_into().ok());
-        word.map(u32::from_ne_bytes)
-    };
-    if said(&names, 2) != Some(info.count) || said(&values, 1) != Some(info.count) {
+    let mut values = Request::new(GSTATS, &[count], 8 + 8 * room);
+    values.send(netdev)?;
+    if names.word(2) != count || values.word(1) != count {
         // Queues came or went between the requests: names and values may not belong together.
         return Err(Refusal::Errno(Errno::EINTR));
     }
-    let one = |at: usize| {
-        let name = names.get(12 + NAME * at..12 + NAME * (at + 1))?;
+    let count = count as usize;
+    let (names, values) = (names.bytes(3, NAME * count), values.bytes(2, 8 * count));
+    let one = |(name, value): (&[u8], &[u8])| {
         let name = name.split(|b| *b == 0).next()?;
-        let value = values.get(8 + 8 * at..16 + 8 * at)?.try_into().ok()?;
         // mlx5 has a name with a blank at its end.
         let name = std::str::from_utf8(name).ok()?.trim();
-        Some((name.to_owned(), u64::from_ne_bytes(value)))
+        Some((name.to_owned(), u64::from_ne_bytes(value.try_into().ok()?)))
     };
-    Ok((0..count).filter_map(one).collect())
+    let both = names.chunks_exact(NAME).zip(values.chunks_exact(8));
+    Ok(both.filter_map(one).collect())
 }
 
-/// A structure that ends in an array whose length the driver decides while it answers.
-struct FlexibleArrayBuffer(Vec<u64>);
-
-impl FlexibleArrayBuffer {
-    /// Zeros of this many bytes at least, aligned for 64-bit numbers.
-    fn new(bytes: usize) -> Self {
-        FlexibleArrayBuffer(vec![0; bytes.div_ceil(8)])
-    }
-
-    /// Sets the n-th 32-bit word.
-    fn word(&mut self, n: usize, word: u32) {
-        if let Some(pair) = self.0.get_mut(n / 2) {
-            let mut halves = pair.to_ne_bytes();
-            let at = 4 * (n % 2);
-            halves[at..at + 4].copy_from_slice(&word.to_ne_bytes());
-            *pair = u64::from_ne_bytes(halves);
-        }
-    }
-
-    /// The first bytes, as many as asked for and up to seven more.
-    fn bytes(&self, length: usize) -> Vec<u8> {
-        let words = self.0.iter().take(length.div_ceil(8));
-        words.flat_map(|pair| pair.to_ne_bytes()).collect()
-    }
-}
-
-/// A structure that the kernel takes for an ethtool command. All of them begin with its number.
-///
-/// # Safety
-///
-/// The structure is `repr(C)`, has room for all that the kernel writes at its command, and every bit pattern is valid for it.
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-unsafe trait Request {
-    /// Where the structure begins.
-    fn start(&mut self) -> *mut c_void {
-        (&raw mut *self).cast()
-    }
-}
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: at most 3 * 127 words follow the fixed part, as many as the masks have.
-unsafe impl Request for LinkSettingsRequest {}
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: it has a fixed size.
-unsafe impl Request for ModuleInfo {}
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: the kernel writes `len` bytes of data, and `len` is at most EEPROM_LIMIT.
-unsafe impl Request for Eeprom {}
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: it has a fixed size.
-unsafe impl Request for PauseParam {}
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: one set is asked for, so one count is written.
-unsafe impl Request for StringSetInfo {}
-#[expect(unsafe_code, reason = "the kernel writes into the structure")]
-// SAFETY: the kernel counts the statistics again at each request and writes as many; there is room for twice the most that
-// are asked for, and the driver has said just before that it has no more than these.
-unsafe impl Request for FlexibleArrayBuffer {
-    fn start(&mut self) -> *mut c_void {
-        self.0.as_mut_ptr().cast()
-    }
-}
-
-#[expect(unsafe_code, reason = "ioctl")]
-fn ethtool<R: Request>(
-    socket: &Connection,
-    netdev: &Netdev<'_>,
-    request: &mut R,
-) -> Result<(), Refusal> {
-    // SAFETY: zero is valid for all of ifreq.
-    let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The name is shorter than the field, so a NUL follows it.
-    for (to, from) in ifreq.ifr_name.iter_mut().zip(netdev.0.bytes()) {
-        *to = from as c_char;
-    }
-    ifreq.ifr_ifru.ifru_data = request.start().cast();
-    let argument: *mut c_void = (&raw mut ifreq).cast();
-    // SAFETY: SIOCETHTOOL takes an ifreq whose data points at a structure that begins with its command; `Request` vouches for
-    // its size.
-    let done = unsafe { libc::ioctl(socket.fd().as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
-    match done {
-        -1 => Err(Refusal::Errno(
-            Errno::from(&std::io::Error::last_os_error()),
-        )),
-        _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::mem::{offset_of, size_of};
-
-    use super::*;
-
-    #[test]
-    fn layouts_are_the_kernels() {
-        assert_eq!(offset_of!(LinkSettingsRequest, link_mode_masks_nwords), 15);
-        assert_eq!(offset_of!(LinkSettingsRequest, masks), 48);
-        assert_eq!(size_of::<ModuleInfo>(), 44);
-        assert_eq!(offset_of!(Eeprom, data), 16);
-        assert_eq!(size_of::<PauseParam>(), 16);
-        assert_eq!(offset_of!(StringSetInfo, count), 16);
-    }
+fn word(bytes: &[u8]) -> u32 {
+    bytes.try_into().map_or(0, u32::from_ne_bytes)
 }

@@ -21,7 +21,7 @@ pub(in crate::live) struct FoundFiles {
     /// Core dumps, programs, checkpoints: they hold whatever was in memory, and no log.
     pub(super) no_text: Vec<PathBuf>,
     /// Recordings of this program.
-    pub(super) recordings: Vec<PathBuf>,
+    pub(in crate::live) recordings: Vec<PathBuf>,
 }
 
 impl FoundFiles {

@@ -6,15 +6,13 @@ mod versioned;
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use nvml_wrapper_sys::bindings::{
-    NvmlLib, nvmlBAR1Memory_t, nvmlDevice_t, nvmlPciInfo_t, nvmlReturn_t,
-    nvmlRowRemapperHistogramValues_t,
-};
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlReturn_t};
 use serde_json::{Value, json};
 
 use super::library;
 use super::reply::{
-    DeviceFunction, NvmlFailure, NvmlReply, Object, call_device, code, symbol, text, with,
+    DeviceFunction, NvmlFailure, NvmlReply, Object, Plain, call, call_device, code, symbol, text,
+    with,
 };
 use crate::live::c_text::c_text;
 use crate::source::Refusal;
@@ -96,25 +94,9 @@ fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 }
 
 /// A GPU's PCI address, as "00000000:1B:00.0".
-#[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn pci(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetPciInfo_v3)?;
-    let mut info = no_pci();
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut info) })?;
+    let info = call!(lib.nvmlDeviceGetPciInfo_v3, device => Plain::zeroed());
     Ok(c_text(&info.busId).into())
-}
-
-pub(super) fn no_pci() -> nvmlPciInfo_t {
-    nvmlPciInfo_t {
-        busIdLegacy: [0; 16],
-        domain: 0,
-        bus: 0,
-        device: 0,
-        pciDeviceId: 0,
-        pciSubSystemId: 0,
-        busId: [0; 32],
-    }
 }
 
 /// A function with two results.
@@ -162,10 +144,16 @@ fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     for (error, kind) in ERRORS {
         for (counter, since) in COUNTERS {
             let name = format!("nvmlDeviceGetTotalEccErrors/{error}/{counter}");
-            out.insert(&name, total(lib, device, kind, since));
+            let total =
+                || Ok(call!(lib.nvmlDeviceGetTotalEccErrors, device, kind, since => 0).into());
+            out.insert(&name, total());
             for (place, location) in PLACES {
                 let name = format!("nvmlDeviceGetMemoryErrorCounter/{error}/{counter}/{place}");
-                out.insert(&name, counted(lib, device, (kind, since, location)));
+                let counted = || {
+                    let count = call!(lib.nvmlDeviceGetMemoryErrorCounter, device, kind, since, location => 0);
+                    Ok(count.into())
+                };
+                out.insert(&name, counted());
             }
         }
     }
@@ -192,28 +180,6 @@ fn inforom(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
         Err(NvmlFailure::Code(CORRUPTED)) => Ok(0.into()),
         Err(failure) => Err(failure),
     }
-}
-
-#[expect(unsafe_code, reason = "calls NVML")]
-fn total(lib: &NvmlLib, device: nvmlDevice_t, kind: c_uint, since: c_uint) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetTotalEccErrors)?;
-    let mut count: c_ulonglong = 0;
-    // SAFETY: the type is that of the bindings; the count lives for the call.
-    code(unsafe { function(device, kind, since, &raw mut count) })?;
-    Ok(count.into())
-}
-
-#[expect(unsafe_code, reason = "calls NVML")]
-fn counted(
-    lib: &NvmlLib,
-    device: nvmlDevice_t,
-    (kind, since, location): (c_uint, c_uint, c_uint),
-) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetMemoryErrorCounter)?;
-    let mut count: c_ulonglong = 0;
-    // SAFETY: the type is that of the bindings; the count lives for the call.
-    code(unsafe { function(device, kind, since, location, &raw mut count) })?;
-    Ok(count.into())
 }
 
 #[expect(unsafe_code, reason = "calls NVML")]
@@ -249,18 +215,8 @@ fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     }))
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn histogram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetRowRemapperHistogram)?;
-    let mut banks = nvmlRowRemapperHistogramValues_t {
-        max: 0,
-        high: 0,
-        partial: 0,
-        low: 0,
-        none: 0,
-    };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut banks) })?;
+    let banks = call!(lib.nvmlDeviceGetRowRemapperHistogram, device => Plain::zeroed());
     Ok(json!({
         "max": banks.max, "high": banks.high, "partial": banks.partial, "low": banks.low, "none": banks.none,
     }))
@@ -307,15 +263,7 @@ fn link_and_memory(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     }
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn bar1(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetBAR1MemoryInfo)?;
-    let mut memory = nvmlBAR1Memory_t {
-        bar1Total: 0,
-        bar1Free: 0,
-        bar1Used: 0,
-    };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut memory) })?;
+    let memory = call!(lib.nvmlDeviceGetBAR1MemoryInfo, device => Plain::zeroed());
     Ok(json!({ "total": memory.bar1Total, "used": memory.bar1Used }))
 }

@@ -11,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Value, json};
 
-use super::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
+use super::reply::{NvmlFailure, NvmlReply, Object, Plain, call, code, symbol};
 use crate::live::c_text::c_text;
 use crate::source::Refusal;
 
@@ -143,16 +143,9 @@ fn version<E>(
     Ok(c_text(&buffer).into())
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn confidential(library: &NvmlLib) -> NvmlReply {
-    let function = symbol(&library.nvmlSystemGetConfComputeState)?;
-    let mut state = nvmlConfComputeSystemState_t {
-        environment: 0,
-        ccFeature: 0,
-        devToolsMode: 0,
-    };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(&raw mut state) })?;
+    let state: nvmlConfComputeSystemState_t =
+        call!(library.nvmlSystemGetConfComputeState => Plain::zeroed());
     Ok(
         json!({ "environment": state.environment, "ccFeature": state.ccFeature, "devToolsMode": state.devToolsMode }),
     )

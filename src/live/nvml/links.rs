@@ -1,13 +1,13 @@
 //! The NVLinks of one GPU.
 
-use std::ffi::{c_uint, c_ulonglong};
+use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t};
 use serde_json::Value;
 
 use super::device::{self, FieldQuery};
 use super::library;
-use super::reply::{NvmlFailure, NvmlReply, Object, code, symbol, with};
+use super::reply::{NvmlFailure, NvmlReply, Object, Plain, call, with};
 use crate::live::c_text::c_text;
 use crate::source::Refusal;
 
@@ -63,10 +63,9 @@ fn describe_link(
         with(&lib.nvmlDeviceGetNvLinkVersion, device, link),
     );
     for (name, counter) in COUNTERS {
-        out.insert(
-            &format!("nvmlDeviceGetNvLinkErrorCounter/{name}"),
-            errors(lib, device, link, counter),
-        );
+        let count =
+            || Ok(call!(lib.nvmlDeviceGetNvLinkErrorCounter, device, link, counter => 0).into());
+        out.insert(&format!("nvmlDeviceGetNvLinkErrorCounter/{name}"), count());
     }
     let fields: [FieldQuery; 6] = [
         ("NVLINK_SPEED_MBPS_COMMON", 90, 0),
@@ -90,20 +89,7 @@ fn describe_link(
     Ok(out.into())
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
-fn errors(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint, counter: c_uint) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetNvLinkErrorCounter)?;
-    let mut count: c_ulonglong = 0;
-    // SAFETY: the type is that of the bindings; the count lives for the call.
-    code(unsafe { function(device, link, counter, &raw mut count) })?;
-    Ok(count.into())
-}
-
-#[expect(unsafe_code, reason = "calls NVML")]
 fn remote(lib: &NvmlLib, device: nvmlDevice_t, link: c_uint) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetNvLinkRemotePciInfo_v2)?;
-    let mut info = device::no_pci();
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, link, &raw mut info) })?;
+    let info = call!(lib.nvmlDeviceGetNvLinkRemotePciInfo_v2, device, link => Plain::zeroed());
     Ok(c_text(&info.busId).into())
 }

@@ -4,7 +4,12 @@
 
 use std::ffi::{c_char, c_uint};
 
-use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{
+    nvmlBAR1Memory_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlEccSramErrorStatus_v1_t,
+    nvmlGpuFabricInfo_t, nvmlGpuFabricInfo_v3_t, nvmlMarginTemperature_v1_t, nvmlMemory_t,
+    nvmlMemory_v2_t, nvmlPciInfo_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlReturn_t,
+    nvmlRowRemapperHistogramValues_t,
+};
 use serde_json::{Map, Value, json};
 
 use crate::live::c_text::c_text;
@@ -98,31 +103,62 @@ pub(super) fn symbol<F: Copy, E>(function: &Result<F, E>) -> Result<F, NvmlFailu
     function.as_ref().copied().map_err(|_| NvmlFailure::Missing)
 }
 
+/// Calls a function of NVML that gives its result through the last argument; what it fails with is returned.
+macro_rules! call {
+    ($function:expr $(, $argument:ident)* => $value:expr) => {{
+        let function = $crate::live::nvml::reply::symbol(&$function)?;
+        let mut value = $value;
+        // SAFETY: the bindings give the function's type; handles are NVML's own; the value lives for the call.
+        #[expect(unsafe_code, reason = "calls NVML")]
+        let said = unsafe { function($($argument,)* &raw mut value) };
+        $crate::live::nvml::reply::code(said)?;
+        value
+    }};
+}
+pub(super) use call;
+
+/// A structure of numbers alone.
+///
+/// # Safety
+///
+/// All bits zero are a value of it.
+#[expect(unsafe_code, reason = "structures are handed to NVML")]
+pub(super) unsafe trait Plain: Sized {
+    /// All numbers zero.
+    fn zeroed() -> Self {
+        // SAFETY: the trait says so.
+        unsafe { std::mem::zeroed() }
+    }
+}
+
+macro_rules! plain {
+    ($($of:ty),* $(,)?) => { $(
+        // SAFETY: nvml.h declares numbers and arrays of numbers.
+        #[expect(unsafe_code, reason = "structures are handed to NVML")]
+        unsafe impl Plain for $of {}
+    )* };
+}
+plain! {
+    nvmlBAR1Memory_t, nvmlConfComputeSystemState_t, nvmlEccSramErrorStatus_v1_t, nvmlGpuFabricInfo_t, nvmlGpuFabricInfo_v3_t,
+    nvmlMarginTemperature_v1_t, nvmlMemory_t, nvmlMemory_v2_t, nvmlPciInfo_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t,
+    nvmlRowRemapperHistogramValues_t,
+}
+
 /// The single result of a function of a device.
-#[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn call_device<T: Default + Into<Value>, E>(
     function: &Result<DeviceFunction<T>, E>,
     device: nvmlDevice_t,
 ) -> NvmlReply {
-    let function = symbol(function)?;
-    let mut value = T::default();
-    // SAFETY: the bindings give the function's type; the handle is NVML's own; `value` lives for the call.
-    code(unsafe { function(device, &raw mut value) })?;
-    Ok(value.into())
+    Ok(call!(*function, device => T::default()).into())
 }
 
 /// The single result of a function of a device with an argument.
-#[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn with<A, T: Default + Into<Value>, E>(
+pub(super) fn with<A: Copy, T: Default + Into<Value>, E>(
     function: &Result<DeviceFunctionWith<A, T>, E>,
     device: nvmlDevice_t,
     argument: A,
 ) -> NvmlReply {
-    let function = symbol(function)?;
-    let mut value = T::default();
-    // SAFETY: as in `one`; the argument is a number.
-    code(unsafe { function(device, argument, &raw mut value) })?;
-    Ok(value.into())
+    Ok(call!(*function, device, argument => T::default()).into())
 }
 
 /// The text that a function of a device returns.

@@ -17,7 +17,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 const MOST: usize = 64;
 
 /// An interface and one of its addresses.
-type Place = (String, IpAddr);
+type InterfaceAddress = (String, IpAddr);
 
 /// Connects to the first address of each interface that is up.
 pub(super) fn each_address() -> Result<Value, Refusal> {
@@ -82,14 +82,14 @@ fn is_of_router(name: &str) -> bool {
 
 /// The first address of each interface that is up, in the order of getifaddrs(3), which has IPv4 first. Link-local ones of IPv6 name no interface by themselves and are left out.
 #[expect(unsafe_code, reason = "rustix has no getifaddrs")]
-fn addresses() -> Result<Vec<Place>, Refusal> {
+fn addresses() -> Result<Vec<InterfaceAddress>, Refusal> {
     let mut list = ptr::null_mut();
     // SAFETY: `list` lives for the call.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
         let error = std::io::Error::last_os_error();
         return Err(Refusal::Errno(Errno::from(&error)));
     }
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<InterfaceAddress> = Vec::new();
     let mut next = list;
     // SAFETY: the list is the library's until it is freed below; each entry is whole, its name ends with NUL, and its address has the size
     // that its family says.

@@ -39,6 +39,13 @@ impl Address {
         })
     }
 
+    /// The same with packets of so many bytes at most.
+    pub(crate) fn with_mtu(mut self, bytes: Option<u64>) -> Self {
+        let fits = |mtu: &u32| bytes.is_none_or(|bytes| u64::from(mtu_bytes(*mtu)) <= bytes);
+        self.mtu = (1..=self.mtu).rev().find(fits).unwrap_or(1);
+        self
+    }
+
     /// Another port's queue pair, as a connection from this one needs to know it.
     pub(crate) fn far(&self, theirs: &Self, pair: u32) -> RemoteEndpoint {
         // The upper half is the subnet's prefix.

@@ -15,6 +15,8 @@ pub(crate) struct PortRequest {
     pub(crate) pairs: usize,
     /// Bytes of a write.
     pub(crate) piece: usize,
+    /// Bytes of a packet at most.
+    pub(crate) mtu: Option<u64>,
     /// The row of the GID table; `None`: the one that NCCL chooses.
     pub(crate) gid_index: Option<u8>,
     pub(crate) pkey_index: u16,
@@ -54,6 +56,7 @@ impl PortRequest {
         Ok(PortRequest {
             pairs: pairs.clamp(1, PAIRS) as usize,
             piece: place.message.unwrap_or(PIECE).clamp(64, 1 << 30) as usize,
+            mtu: place.mtu,
             gid_index: gid_index
                 .map(|index| small("GID index", index))
                 .transpose()?,

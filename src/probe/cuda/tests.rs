@@ -100,12 +100,12 @@ fn what_cuda_says_instead_of_working() {
         (
             r#""refused":"library-missing: libcuda.so.1: cannot open shared object file""#,
             Some(Cuda::NoLibrary),
-            None,
+            Some("libcuda.so.1: cannot open shared object file"),
         ),
         (
             r#""refused":"symbol-missing: cuInit""#,
             Some(Cuda::Fails),
-            None,
+            Some("the library lacks cuInit"),
         ),
         (r#""refused":"timeout""#, None, None),
         (

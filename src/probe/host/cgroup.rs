@@ -2,41 +2,27 @@
 
 use std::sync::Arc;
 
-use crate::fact::{Fact, Gap, Origin, Presence};
+use crate::fact::{Fact, Gap, Origin, Presence, present};
 use crate::probe::Ask;
-
-const ROOT: &str = "/sys/fs/cgroup";
-/// Deeper than any manager nests groups.
-const LEVELS: usize = 16;
+use crate::probe::tuning::cgroup::{self, ROOT};
 
 /// The lines that limit something, in this process's group and those above it; none if nothing is limited. With lines from one group
 /// that of another may be unknown.
 pub(in crate::probe) fn rdma_limits(ask: &Ask<'_>, cgroup: Presence<Arc<str>>) -> Fact<Limits> {
-    let (text, origin) = match cgroup {
-        Presence::Present(text, origin) => (text, origin),
-        // A kernel without control groups.
-        Presence::Absent(origin) => return Fact::Known(Limits::default(), origin),
-        Presence::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    // A kernel without control groups limits nothing.
+    let (text, origin) = present!(cgroup, or Limits::default());
     let (mount, path) = match hierarchy(ask, &text) {
         Ok(Hierarchy::None(origin)) => return Fact::Known(Limits::default(), origin),
         Ok(Hierarchy::At(mount, path)) => (mount, path),
         Err(gap) => return Fact::Unknown(gap),
     };
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    if parts.len() > LEVELS || parts.contains(&"..") {
-        let what = format!("the group {path:?} is outside of what is mounted here");
-        return Fact::Unknown(super::odd(origin, what));
-    }
+    let dirs = match cgroup::levels(mount, &path) {
+        Ok(dirs) => dirs,
+        Err(what) => return Fact::Unknown(super::odd(origin, what)),
+    };
     let (mut found, mut missing, mut last) = (Vec::new(), None, origin);
-    for depth in (0..=parts.len()).rev() {
-        let mut file = mount.to_owned();
-        for part in &parts[..depth] {
-            file.push('/');
-            file.push_str(part);
-        }
-        file.push_str("/rdma.max");
-        match ask.text_if_any(file) {
+    for dir in dirs {
+        match ask.text_if_any(format!("{dir}/rdma.max")) {
             Presence::Present(text, origin) => {
                 let limiting = text.lines().filter(|line| limits(line)).map(Arc::from);
                 let before = found.len();
@@ -77,20 +63,9 @@ enum Hierarchy {
 
 /// Finds the hierarchy that has the controller: version 1 names it in /proc/self/cgroup, version 2 in its root.
 fn hierarchy(ask: &Ask<'_>, text: &str) -> Result<Hierarchy, Gap> {
-    let mut unified = None;
-    for line in text.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(number), Some(controllers), Some(path)) =
-            (fields.next(), fields.next(), fields.next())
-        else {
-            continue;
-        };
-        if controllers.split(',').any(|name| name == "rdma") {
-            return Ok(Hierarchy::At("/sys/fs/cgroup/rdma", path.to_owned()));
-        }
-        if number == "0" && controllers.is_empty() {
-            unified = Some(path.to_owned());
-        }
+    let (own, unified) = cgroup::paths(text, "rdma");
+    if let Some(path) = own {
+        return Ok(Hierarchy::At("/sys/fs/cgroup/rdma", path.to_owned()));
     }
     for mount in [ROOT, "/sys/fs/cgroup/unified"] {
         match (
@@ -100,7 +75,7 @@ fn hierarchy(ask: &Ask<'_>, text: &str) -> Result<Hierarchy, Gap> {
             (Presence::Present(controllers, origin), path) => {
                 return Ok(match path {
                     Some(path) if controllers.split_whitespace().any(|name| name == "rdma") => {
-                        Hierarchy::At(mount, path.clone())
+                        Hierarchy::At(mount, (*path).to_owned())
                     }
                     _ => Hierarchy::None(origin),
                 });

@@ -1,4 +1,4 @@
-//! The classes of lines, as the kernel and its drivers write them.
+//! The classes of lines, as the kernel and its drivers write them: `line_classes.toml`.
 
 use std::sync::Arc;
 
@@ -10,181 +10,36 @@ use crate::fact::kernel_event::LinkError;
 /// Those that recordings before 0.2 did not look for: the last of them.
 pub(super) const LATER: &[EventClass] = EventClass::ALL.split_at(30).1;
 
-/// A line is of the class if it has all of the one and, unless that is empty, one of the other.
-pub(super) struct Rule {
-    pub(super) class: EventClass,
-    pub(super) all: &'static [&'static str],
-    pub(super) any: &'static [&'static str],
-    about: DeviceMention,
-    /// A later line about the same that has one of these ends it.
-    over: &'static [&'static str],
-}
+/// A class of lines by its word, where a line names what it is about, and what a line has: all of the one and, unless that is empty, one of the other.
+pub(super) type Rule = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
-/// Where a line names what it is about.
-#[derive(Clone, Copy)]
-enum DeviceMention {
-    /// The first PCI address.
-    Pci,
-    /// `infiniband mlx5_2: …`
-    Infiniband,
-    /// The word before the first colon.
-    First,
-    /// `task NAME:PID blocked`
-    Task,
-    /// `Killed process PID (NAME)`
-    Killed,
-    /// `server NAME not responding`
-    Server,
-    /// `Lustre: NAME: Connection to …`
-    Lustre,
-    /// `nvme NAME: …`
-    Nvme,
-    /// A PCI address, else `NETDEV WATCHDOG: NAME (DRIVER)`
-    Watchdog,
-    /// `error 4 in LIBRARY[…]`
-    Library,
-    /// `dev NAME,`, `EXT4-fs (NAME)`
-    Disk,
-    Nothing,
-}
+/// A class with the texts of which a later line has one that ends its trouble.
+type Ends = &'static [(&'static str, &'static [&'static str])];
 
-/// A row for each rule: `CLASS: [all of these] with [one of these] about MENTION until [one of these];`
-macro_rules! rules {
-    ($($class:ident: $all:tt $(with $any:tt)? about $about:ident $(until $over:tt)?;)*) => {
-        &[$(Rule {
-            class: $class,
-            all: &$all,
-            any: rules!($($any)?),
-            about: DeviceMention::$about,
-            over: rules!($($over)?),
-        }),*]
-    };
-    ($list:tt) => { &$list };
-}
+pub(super) const RULES: &[Rule] = include!(concat!(env!("OUT_DIR"), "/line_classes.rules.rs"));
+/// The driver was loaded.
+const LOADED: Ends = include!(concat!(env!("OUT_DIR"), "/line_classes.loaded.rs"));
+/// It recovered.
+const RECOVERED: Ends = include!(concat!(env!("OUT_DIR"), "/line_classes.recovered.rs"));
 
-/// mlx5_core says which firmware it finds whenever it takes a device.
-const MLX5_LOADED: &str = "irmware version:";
-const RELOADED: &[&str] = &[
-    MLX5_LOADED,
-    "health recovery succeeded",
-    "health revovery succeded",
-];
 /// The step of an amdgpu counter when it is read from a sleeping GPU.
 const ALL_ONES: u64 = 1_048_560;
-/// amdgpu after a reset, and when it takes a GPU.
-const AMD_WORKS: &[&str] = &["GPU reset succeeded", ") succeeded!", "Initialized amdgpu"];
+/// The driver of all GPUs was loaded.
 const NVIDIA_LOADED: &str = "NVRM: loading NVIDIA UNIX";
-const FELL_OFF: &str = "fallen off the bus";
 /// The Xid of a fatal error of an NVLink, up to Hopper.
 const NVLINK_ERROR: u64 = 74;
-
 /// The Xid of a GPU that fell off the bus.
 const FELL_OFF_CODE: u64 = 79;
-/// Libraries in which a crash tells of the network or of the GPUs, after `in `.
-const LIBRARIES: &[&str] = &[
-    " in libnccl",
-    " in librccl",
-    " in libibverbs",
-    " in librdmacm",
-    " in libmlx",
-    " in libefa",
-    " in libbnxt_re",
-    " in libirdma",
-    " in libfabric",
-    " in libuc",
-    " in libcuda.so",
-    " in libnvidia",
-];
-/// A reset of one GPU is reported by Xid 154 alone, and only by newer drivers.
-const NVIDIA_WORKS: &[&str] = &[NVIDIA_LOADED, " to 0x0 (None)"];
 
-/// The rules. The texts are those of Linux 4.18 to 6.18 (mlx5: `health.c`, `cmd.c`, `events.c`; PCI: `aer.c`, `pci.c`) and of NVIDIA's
-/// kernel modules 450 to 595 (amdgpu: `amdgpu_device.c`, `amdgpu_ras.c`; bnxt_re: `qplib_rcfw.c`; EFA: `efa_com.c`; irdma: `icrdma_if.c`; NVMe: `rdma.c`;
-/// Lustre: `ptlrpc/import.c`).
-pub(super) const RULES: &[Rule] = rules! {
-    Mlx5Fatal: ["mlx5_core", "health compromised"] about Pci until RELOADED;
-    Mlx5Fatal: ["mlx5_core", "Fatal error", "detected"] about Pci until RELOADED;
-    Mlx5Fatal: ["mlx5_core", "health recovery failed"] about Pci until RELOADED;
-    // Levels as syslog(3) has them: 4 (warning) and above report no failure.
-    Mlx5Fatal: ["mlx5_core", "ealth issue observed"]
-        with ["severity(0)", "severity(1)", "severity(2)", "severity(3)"] about Pci until RELOADED;
-    Mlx5CommandTimeout: ["mlx5_core", "timeout. Will cause a leak"] about Pci
-        until ["ecovered after timeout", "irmware version:", "health recovery succeeded"];
-    SlotPower: ["insufficient power on the PCIe slot"] about Pci;
-    Overheated: ["mlx5_core"] with ["High Temperature", "igh temperature"] about Pci;
-    CableError: ["Port module event", "Cable error"] about Pci
-        until ["Cable plugged", "Cable unplugged", "irmware version:"];
-    PcieBandwidth: ["available PCIe bandwidth, limited by"] about Pci;
-    AerUncorrected: ["PCIe Bus Error: severity=Uncorrect"] about Pci;
-    AerCorrected: ["PCIe Bus Error: severity=Correct"] about Pci;
-    GidAdd: ["GID add failed"] about Infiniband;
-    LinkDown: ["Link down"] about Pci until ["Link up"];
-    LinkDown: ["NIC Link is Down"] about Pci until ["NIC Link is Up"];
-    Multicast: ["multicast join failed"] about First until ["link becomes ready"];
-    AdapterReset: ["NETDEV WATCHDOG", "timed out"] about Watchdog;
-    AdapterReset: [] with ["TX timeout detected", "TX timed out detected"] about Pci;
-    AdapterReset: ["bnxt_en", "Firmware", "reset event"] about Pci;
-    // irdma has its function reset: by itself, or after the adapter's "critical PE Error" or "HMC Error".
-    AdapterReset: ["Requesting a reset"] with ["ice ", "i40e ", "idpf ", "irdma", "infiniband"] about Pci;
-    ProbeFailed: ["failed with error -", "probe"]
-        with ["mlx4_core", "mlx5_core", "mlx5_ib", "nvidia", "irdma", "bnxt_re", "bnxt_en", "efa", "hfi1", "ice"]
-        about Pci until ["irmware version:"];
-    SymbolMismatch: ["disagrees about version of symbol"] about First;
-    SymbolMismatch: ["Unknown symbol", "(err "] about First;
-    RecoveryAction: ["Xid (", "): 154,"] about Pci until NVIDIA_WORKS;
-    Xid: ["NVRM: ", "Xid ("] about Pci until NVIDIA_WORKS;
-    // The driver's own words, when it logs no number: those of Xid 79.
-    Xid: ["NVRM: ", FELL_OFF] about Pci until NVIDIA_WORKS;
-    SXid: ["SXid ("] about Pci until NVIDIA_WORKS;
-    GpuInit: ["NVRM: "] with ["RmInitAdapter failed", "rm_init_adapter failed"] about Pci until NVIDIA_WORKS;
-    DriverMismatch: ["NVRM: API mismatch"] about Nothing until NVIDIA_WORKS;
-    IommuFault: ["DMAR: ", "fault addr"] about Pci;
-    IommuFault: ["IO_PAGE_FAULT"] about Pci;
-    OutOfMemory: ["Killed process"] with ["ut of memory"] about Killed;
-    MachineCheck: ["[Hardware Error]"]
-        with ["Machine check events logged", "Corrected error", "Uncorrected", "event severity"] about Nothing;
-    MachineCheck: ["EDAC "] with [" CE ", " UE "] about Nothing;
-    HungTask: ["task ", "blocked for more than"] about Task;
-    CpuStuck: [] with ["soft lockup", "hard LOCKUP", "self-detected stall"] about Nothing;
-    ServerSilent: ["server ", "not responding"] about Server until [" OK"];
-    AmdFailed: ["amdgpu", "GPU reset begin"] about Pci until AMD_WORKS;
-    AmdFailed: ["amdgpu", "GPU Recovery Failed"] about Pci until AMD_WORKS;
-    AmdFailed: ["amdgpu", "device lost from bus"] about Pci until AMD_WORKS;
-    AmdFailed: ["amdgpu", "Fatal error during GPU init"] about Pci until AMD_WORKS;
-    AmdUncorrected: ["amdgpu", "uncorrectable hardware error"] with ["errors detected in", "(ERREVENT"] about Pci
-        until AMD_WORKS;
-    AdapterStalled: ["FW STALL Detected"] about Pci until ["found at mem"];
-    AdapterStalled: ["efa", "send any completion for admin cmd"] about Pci until ["IB device registered"];
-    LustreLost: ["Lustre", ": Connection to ", " was lost"] about Lustre until ["Connection restored to"];
-    StorageReconnects: ["nvme nvme", "Reconnecting in"] about Nvme
-        until ["Successfully reconnected", "Removing ctrl"];
-    StorageReconnects: ["rpcrdma: connection to", "closed ("] about Nothing until ["rpcrdma: connection to"];
-    NetworkTableFull: ["_conntrack: table full"] about Nothing;
-    // `neighbor table overflow!`, and `Neighbour table overflow.` before Linux 5.0.
-    NetworkTableFull: ["table overflow"] with ["eighbour", "eighbor"] about Nothing;
-    AllocationFailed: ["page allocation failure"] about First;
-    ProgramCrashed: ["segfault at "] with LIBRARIES about Library;
-    ProgramCrashed: ["traps: "] with LIBRARIES about Library;
-    IpoibFailed: ["couldn't register ipoib port"] about First until ["link becomes ready"];
-    IpoibFailed: ["failed to initialize device", " port ", "(ret = "] about First until ["link becomes ready"];
-    // mlx5: status 0x8 and 0xf of a command (`cmd.c`); EFA: ENOMEM of the device.
-    AdapterExhausted: ["async reg mr failed. status -12"] about Infiniband until RELOADED;
-    AdapterExhausted: ["mlx5_core"] with ["failed, status limits exceeded", "failed, status no resources"] about Pci
-        until RELOADED;
-    AdapterExhausted: ["infiniband", "Failed to process command", "err -12"] about Infiniband
-        until ["IB device registered"];
-    LimitReached: ["fork rejected by pids controller"] about Nothing;
-    LimitReached: ["VFS: file-max limit"] about Nothing;
-    // `Link Down` alone may be one that error containment brings back.
-    DeviceGone: ["pciehp: Slot(", "Card not present"] about Pci until ["): Link Up", "): Card present"];
-    DeviceGone: ["change power state from"] with ["device inaccessible", "config space inaccessible"] about Pci
-        until [MLX5_LOADED, NVIDIA_LOADED];
-    CpuOverheated: ["temperature above threshold, cpu clock throttled"] about Nothing
-        until ["temperature/speed normal"];
-    DiskFailed: ["emounting filesystem read-only"] about Disk;
-    DiskFailed: ["critical medium error, dev "] about Disk;
-    DiskFailed: ["XFS (", "hutting down filesystem"] about Disk;
-};
+/// The rules of a class.
+pub(super) fn rules(class: EventClass) -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().filter(move |(of, ..)| *of == class.word())
+}
 
 /// The event of a line.
 pub(super) struct Event {
@@ -198,10 +53,10 @@ pub(super) struct Event {
 impl Event {
     /// The line's event, if it is of this class.
     pub(super) fn of(class: EventClass, line: &str) -> Option<Event> {
-        let rule = RULES
-            .iter()
-            .filter(|rule| rule.class == class)
-            .find(|rule| rule.fits(line))?;
+        let has = |part: &&str| line.contains(part);
+        let fits =
+            |(.., all, any): &&Rule| all.iter().all(has) && (any.is_empty() || any.iter().any(has));
+        let (_, place, ..) = rules(class).find(fits)?;
         let code = match class {
             Xid if !line.contains("Xid (") => Some(FELL_OFF_CODE),
             Xid | SXid => number_after(line, "): "),
@@ -223,7 +78,7 @@ impl Event {
         {
             return None;
         }
-        let about = rule.about(line);
+        let about = device_in(line, place);
         // An empty drive.
         if class == DiskFailed && about.as_ref().is_some_and(|disk| disk.starts_with("sr")) {
             return None;
@@ -253,36 +108,28 @@ impl Event {
 
 /// Whether a line says that the trouble of this class about this thing is over: how it ended.
 pub(super) fn end(class: EventClass, about: &str, line: &str) -> Option<&'static str> {
-    let of_class = RULES.iter().filter(|rule| rule.class == class);
-    let ends = |rule: &Rule, over: &str| {
-        line.contains(over)
-            && match rule.about {
-                // The driver of all GPUs was loaded.
-                _ if over == NVIDIA_LOADED => true,
-                DeviceMention::Nothing => true,
-                _ => {
-                    about == "none"
-                        || names(line, about)
-                        || pci_address(line).as_deref() == Some(about)
-                }
-            }
-    };
-    of_class
-        .flat_map(|rule| rule.over.iter().filter(move |over| ends(rule, over)))
-        .next()
-        .map(|over| match *over {
-            NVIDIA_LOADED | MLX5_LOADED | "Initialized amdgpu" | "found at mem" => {
-                "before its driver was loaded"
-            }
-            _ => "and recovered since",
+    let ends = |table: Ends| {
+        let of_class = table.iter().filter(|(of, _)| *of == class.word());
+        of_class.flat_map(|(_, texts)| *texts).any(|text| {
+            line.contains(text)
+                && (*text == NVIDIA_LOADED
+                    || about == "none"
+                    || names(line, about)
+                    || pci_address(line).as_deref() == Some(about))
         })
+    };
+    match (ends(LOADED), ends(RECOVERED)) {
+        (true, _) => Some("before its driver was loaded"),
+        (false, true) => Some("and recovered since"),
+        (false, false) => None,
+    }
 }
 
 /// Whether a fault of this class holds until the device is reset or the machine is booted.
 pub(super) fn needs_reset(class: EventClass) -> bool {
     matches!(
         class,
-        Mlx5Fatal | Xid | SXid | GpuInit | AmdFailed | AdapterStalled
+        Mlx5Fatal | Xid | SXid | GpuInit | NvlinkDiscovery | AmdFailed | AdapterStalled
     )
 }
 
@@ -296,58 +143,57 @@ fn names(line: &str, name: &str) -> bool {
     })
 }
 
-impl Rule {
-    fn fits(&self, line: &str) -> bool {
-        self.all.iter().all(|part| line.contains(part))
-            && (self.any.is_empty() || self.any.iter().any(|part| line.contains(part)))
-    }
-
-    fn about(&self, line: &str) -> Option<Arc<str>> {
-        let word = |text: &str| text.split_whitespace().next().map(Arc::from);
-        match self.about {
-            DeviceMention::Pci => pci_address(line),
-            DeviceMention::Infiniband => {
-                let rest = line.split_once("infiniband ")?.1;
-                word(rest.split(':').next()?)
-            }
-            DeviceMention::First => {
-                let first = line.split(':').next()?.trim();
-                (!first.is_empty() && !first.contains(' ')).then(|| first.into())
-            }
-            DeviceMention::Task => {
-                let rest = line.split_once("task ")?.1;
-                Some(rest.split_once(" blocked")?.0.rsplit_once(':')?.0.into())
-            }
-            DeviceMention::Killed => {
-                let rest = line.split_once("Killed process")?.1.split_once('(')?.1;
-                Some(rest.split_once(')')?.0.into())
-            }
-            DeviceMention::Server => word(line.split_once("server ")?.1),
-            DeviceMention::Lustre => {
-                let before = line.split_once(": Connection to ")?.0;
-                Some(before.rsplit([' ', ':']).next()?.into())
-            }
-            DeviceMention::Nvme => {
-                let rest = line.split_once("nvme nvme")?.1;
-                let end = rest.find(|c: char| !c.is_ascii_digit())?;
-                Some(format!("nvme{}", rest.get(..end)?).into())
-            }
-            DeviceMention::Watchdog => {
-                pci_address(line).or_else(|| word(line.split_once("NETDEV WATCHDOG: ")?.1))
-            }
-            DeviceMention::Library => {
-                let library = line.rsplit_once(" in ")?.1;
-                Some(library.split(['[', ' ']).next()?.into())
-            }
-            DeviceMention::Disk => {
-                let name = match line.split_once(" dev ") {
-                    Some((_, rest)) => rest.split([',', ' ']).next()?,
-                    None => line.split_once('(')?.1.split(')').next()?,
-                };
-                (!name.is_empty()).then(|| name.into())
-            }
-            DeviceMention::Nothing => None,
+/// What a line is about, where the rule says that it is named; `None` of a line that names nothing.
+fn device_in(line: &str, place: &str) -> Option<Arc<str>> {
+    let word = |text: &str| text.split_whitespace().next().map(Arc::from);
+    match place {
+        "pci" => pci_address(line),
+        // `infiniband mlx5_2: …`
+        "infiniband" => word(line.split_once("infiniband ")?.1.split(':').next()?),
+        // The word before the first colon.
+        "first" => {
+            let first = line.split(':').next()?.trim();
+            (!first.is_empty() && !first.contains(' ')).then(|| first.into())
         }
+        // `task NAME:PID blocked`
+        "task" => {
+            let rest = line.split_once("task ")?.1;
+            Some(rest.split_once(" blocked")?.0.rsplit_once(':')?.0.into())
+        }
+        // `Killed process PID (NAME)`
+        "killed" => {
+            let rest = line.split_once("Killed process")?.1.split_once('(')?.1;
+            Some(rest.split_once(')')?.0.into())
+        }
+        // `server NAME not responding`
+        "server" => word(line.split_once("server ")?.1),
+        // `Lustre: NAME: Connection to …`
+        "lustre" => {
+            let before = line.split_once(": Connection to ")?.0;
+            Some(before.rsplit([' ', ':']).next()?.into())
+        }
+        // `nvme NAME: …`
+        "nvme" => {
+            let rest = line.split_once("nvme nvme")?.1;
+            let end = rest.find(|c: char| !c.is_ascii_digit())?;
+            Some(format!("nvme{}", rest.get(..end)?).into())
+        }
+        // A PCI address, else `NETDEV WATCHDOG: NAME (DRIVER)`
+        "watchdog" => pci_address(line).or_else(|| word(line.split_once("NETDEV WATCHDOG: ")?.1)),
+        // `error 4 in LIBRARY[…]`
+        "library" => {
+            let library = line.rsplit_once(" in ")?.1;
+            Some(library.split(['[', ' ']).next()?.into())
+        }
+        // `dev NAME,`, `EXT4-fs (NAME)`
+        "disk" => {
+            let name = match line.split_once(" dev ") {
+                Some((_, rest)) => rest.split([',', ' ']).next()?,
+                None => line.split_once('(')?.1.split(')').next()?,
+            };
+            (!name.is_empty()).then(|| name.into())
+        }
+        _ => None,
     }
 }
 

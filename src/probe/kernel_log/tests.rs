@@ -35,7 +35,13 @@ fn is_seen(facts: &Facts, name: &str) -> Option<bool> {
 #[test]
 fn every_class_is_looked_for_and_has_its_line() {
     for &class in EventClass::ALL {
-        assert!(RULES.iter().any(|rule| rule.class == class), "{class:?}");
+        assert!(classes::rules(class).next().is_some(), "{class:?}");
+    }
+    for (class, place, ..) in RULES {
+        assert!(EventClass::from_word(class).is_some(), "{class}");
+        let known =
+            "pci infiniband first task killed server lustre nvme watchdog library disk nothing";
+        assert!(known.split(' ').any(|one| one == *place), "{place}");
     }
     let quiet = facts(&[]);
     for &class in EventClass::ALL {

@@ -1,4 +1,4 @@
-//! NVML's facts about pairs of GPUs: topology and P2P capabilities.
+//! NVML's facts about pairs of GPUs: P2P capabilities.
 //!
 //! A pair is named as the topology names it: both addresses, in the order in which the GPUs were found.
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::leave_open;
 use super::reply::{NvmlReply, ReplyObject};
-use crate::fact::gpu_pair::{self, P2p, TopologyLevel};
+use crate::fact::gpu_pair::{self, P2p};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
 
 /// A capability as NVML calls it, and the fact of it in each direction.
@@ -57,16 +57,6 @@ pub(super) fn state(
         facts.set(pair, gpu_pair::NVLINKS, nvlinks);
         let there = by_ids.get(&(first, second));
         let back = by_ids.get(&(second, first));
-        let level = there
-            .into_iter()
-            .chain(back)
-            .find(|value| value.get("level").is_some());
-        if let Some(value) = level {
-            let level = ReplyObject::within(said, value)
-                .number("level")
-                .and_then(level_of);
-            facts.set(pair, gpu_pair::LEVEL, level);
-        }
         for (name, key, key_back) in CAPABILITIES {
             let status = |value: &Value| {
                 ReplyObject::within(said, value)
@@ -137,18 +127,5 @@ fn status_of(number: u64) -> Result<P2p, String> {
         5 => P2p::NotSupported,
         6 => P2p::Unknown,
         number => return Err(format!("{number} is not a known P2P status")),
-    })
-}
-
-/// `nvmlGpuTopologyLevel_t`.
-fn level_of(number: u64) -> Result<TopologyLevel, String> {
-    Ok(match number {
-        0 => TopologyLevel::Internal,
-        10 => TopologyLevel::Single,
-        20 => TopologyLevel::Multiple,
-        30 => TopologyLevel::HostBridge,
-        40 => TopologyLevel::Node,
-        50 => TopologyLevel::System,
-        number => return Err(format!("{number} is not a known topology level")),
     })
 }

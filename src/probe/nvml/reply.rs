@@ -192,30 +192,11 @@ fn why(name: &str) -> Why {
     Why::Refused(Refusal::Errno(errno))
 }
 
-/// An error in NVML's own words (nvmlErrorString).
+/// An error in NVML's own words.
 pub(in crate::probe) fn words(name: &str) -> Arc<str> {
-    match name {
-        "Uninitialized" => "Uninitialized",
-        "InvalidArgument" => "Invalid Argument",
-        "NotSupported" => "Not Supported",
-        "NoPermission" => "Insufficient Permissions",
-        "NotFound" => "Not Found",
-        "InsufficientPower" => "Insufficient External Power",
-        "DriverNotLoaded" => "Driver Not Loaded",
-        "Timeout" => "Timeout",
-        "IrqIssue" => "Interrupt Request Issue",
-        "LibraryNotFound" => "NVML Shared Library Not Found",
-        "MissingSymbol" | "FunctionNotFound" => "Function Not Found",
-        "CorruptedInforom" => "Corrupted infoROM",
-        "GpuIsLost" => "GPU is lost",
-        "ResetRequired" => "GPU requires reset",
-        "OperatingSystem" => "The operating system has blocked the request.",
-        "LibRmVersionMismatch" => "Driver/library version mismatch",
-        "InUse" => "In use by another client",
-        "Memory" => "Insufficient Memory",
-        "InsufficientResources" => "Insufficient Resources",
-        "Unknown" => "Unknown Error",
-        other => return format!("error {other}").into(),
+    const WORDS: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/nvml_errors.words.rs"));
+    match WORDS.iter().find(|(known, _)| *known == name) {
+        Some((_, words)) => words.concat().into(),
+        None => format!("error {name}").into(),
     }
-    .into()
 }

@@ -53,6 +53,8 @@ pub struct Express {
     pub extended_tags: bool,
     /// Active State Power Management Control, L1 Entry Enabled.
     pub aspm_l1: bool,
+    /// Speed and width of the link: those that it is capable of, and those that it has.
+    pub link: [u16; 2],
 }
 
 /// Access Control Services: the control register.
@@ -226,6 +228,7 @@ impl Config {
             extended_tags_supported: capabilities & 1 << 5 != 0,
             extended_tags: control & 1 << 8 != 0 || control_2 & 1 << 12 != 0,
             aspm_l1: link_control & 2 != 0,
+            link: [self.u16(at + 0xc)?, self.u16(at + 0x12)?],
         }))
     }
 

@@ -53,6 +53,7 @@ fn registers_of_an_adapter() {
             extended_tags_supported: true,
             extended_tags: true,
             aspm_l1: true,
+            link: [0, 0],
         }))
     );
     assert_eq!(config.ats(), Ok(Some(true)));

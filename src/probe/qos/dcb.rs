@@ -19,45 +19,45 @@ const SELECTOR_PCP: u8 = 255;
 const DCBX_HOST: u8 = 1;
 
 /// Priorities, traffic classes, buffers: there are eight of each.
-pub(super) const EIGHT: usize = 8;
+pub(in crate::probe) const EIGHT: usize = 8;
 
 /// A device's data centre bridging; `None` if the driver does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Dcb {
+pub(in crate::probe) struct Dcb {
     /// The priorities with PFC.
-    pub(super) pfc: Option<Vec<u8>>,
+    pub(in crate::probe) pfc: Option<Vec<u8>>,
     /// The priorities with PFC that the switch announces.
-    pub(super) peer_pfc: Option<Vec<u8>>,
+    pub(in crate::probe) peer_pfc: Option<Vec<u8>>,
     /// How bandwidth is shared out.
-    pub(super) ets: Option<Ets>,
+    pub(in crate::probe) ets: Option<Ets>,
     /// The priority of each DSCP that has an entry.
-    pub(super) dscp: Vec<(u8, u8)>,
+    pub(in crate::probe) dscp: Vec<(u8, u8)>,
     /// Selectors in the order in which the device trusts them.
-    pub(super) trust: Option<Vec<u8>>,
+    pub(in crate::probe) trust: Option<Vec<u8>>,
     /// Buffers.
-    pub(super) buffers: Option<Buffers>,
+    pub(in crate::probe) buffers: Option<Buffers>,
     /// Whether the host, not the firmware, negotiates.
-    pub(super) host: Option<bool>,
+    pub(in crate::probe) host: Option<bool>,
 }
 
 /// `struct ieee_ets`, what of it is in force for sending.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ets {
+pub(in crate::probe) struct Ets {
     /// Percent of the bandwidth of each traffic class.
-    pub(super) share: [u8; EIGHT],
+    pub(in crate::probe) share: [u8; EIGHT],
     /// Algorithm of each traffic class: 0 strict, 1 credit-based shaper, 2 ETS, 255 the vendor's.
-    pub(super) algorithm: [u8; EIGHT],
+    pub(in crate::probe) algorithm: [u8; EIGHT],
     /// The traffic class of each priority.
-    pub(super) class: [u8; EIGHT],
+    pub(in crate::probe) class: [u8; EIGHT],
 }
 
 /// `struct dcbnl_buffer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Buffers {
+pub(in crate::probe) struct Buffers {
     /// The buffer of each priority.
-    pub(super) of_priority: [u8; EIGHT],
+    pub(in crate::probe) of_priority: [u8; EIGHT],
     /// Bytes of each buffer.
-    pub(super) size: [u32; EIGHT],
+    pub(in crate::probe) size: [u32; EIGHT],
 }
 
 impl Dcb {

@@ -1,5 +1,6 @@
 use super::routing::testing::{route, rule};
 use super::*;
+use crate::fact::Why;
 use crate::probe::testing::{known, run};
 use crate::source::wire::to_hex;
 use crate::source::{Question, Refusal};

@@ -15,7 +15,7 @@ const CONTAINER: &str = r#"{"q":{"link":"/proc/self/ns/pid"},"text":"pid:[402653
 
 /// The question that is put to systemctl.
 fn command() -> String {
-    let units: Vec<&str> = SERVICES.iter().flat_map(|s| s.units).copied().collect();
+    let units: Vec<&str> = SERVICES.iter().flat_map(|s| s.2).copied().collect();
     let units = units.join("\",\"");
     format!(
         r#""q":{{"run":["systemctl","show","--no-pager","--property=Id,LoadState,ActiveState,SubState,UnitFileState","{units}"]}}"#
@@ -37,7 +37,11 @@ fn no_systemd() -> [String; 2] {
 }
 
 fn processes(reply: &str) -> String {
-    let names: Vec<&str> = SERVICES.iter().filter_map(|s| s.process).collect();
+    let names: Vec<&str> = SERVICES
+        .iter()
+        .map(|s| s.1)
+        .filter(|name| !name.is_empty())
+        .collect();
     format!(
         r#"{{"q":{{"call":"running_commands","names":"{}"}},"value":{reply}}}"#,
         names.join(" ")

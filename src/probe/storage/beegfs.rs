@@ -56,6 +56,25 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
     }
 }
 
+/// States a client's connections to its servers, and gives all of them.
+pub(super) fn state_connections(
+    facts: &mut Facts,
+    id: Id,
+    storage: Fact<Connections>,
+    meta: Fact<Connections>,
+) -> Fact<Connections> {
+    let tcp = |list: &Fact<Connections>| list.clone().map(|c| c.tcp());
+    facts.set(id, mount::STORAGE_TCP, tcp(&storage));
+    facts.set(id, mount::META_TCP, tcp(&meta));
+    let sum = storage.zip(meta).map(|(a, b)| a.add(b));
+    facts.set(id, mount::TRANSPORT, sum.clone().map(|c| c.transport()));
+    facts.set(id, mount::TCP_CONNECTIONS, sum.clone().map(|c| c.tcp()));
+    facts.set(id, mount::RDMA_CONNECTIONS, sum.clone().map(|c| c.rdma));
+    let routes = sum.clone().map(|c| c.fallback_routes);
+    facts.set(id, mount::FALLBACK_ROUTES, routes);
+    sum
+}
+
 /// The files that configurations name, each read once.
 #[derive(Default)]
 struct Lists(BTreeMap<Arc<str>, Presence<Arc<str>>>);
@@ -190,15 +209,7 @@ impl Client<'_> {
         };
         let [storage, meta] = ["storage_nodes", "meta_nodes"]
             .map(|list| ask.parse(format!("{}/{list}", self.dir), parse::connections));
-        let tcp = |list: &Fact<Connections>| list.clone().map(|c| c.tcp());
-        facts.set(id, mount::STORAGE_TCP, tcp(&storage));
-        facts.set(id, mount::META_TCP, tcp(&meta));
-        let sum = storage.zip(meta).map(|(a, b)| a.add(b));
-        facts.set(id, mount::TRANSPORT, sum.clone().map(|c| c.transport()));
-        facts.set(id, mount::TCP_CONNECTIONS, sum.clone().map(|c| c.tcp()));
-        facts.set(id, mount::RDMA_CONNECTIONS, sum.clone().map(|c| c.rdma));
-        let routes = sum.clone().map(|c| c.fallback_routes);
-        facts.set(id, mount::FALLBACK_ROUTES, routes);
+        let sum = state_connections(facts, id, storage, meta);
         let unasked = match (sum, tcp_only) {
             (Fact::Known(sum, origin), _) if sum.tcp() == 0 => Fact::Known(0, origin),
             (Fact::Known(sum, origin), Fact::Known(nets, _)) => {

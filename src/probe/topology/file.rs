@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::xml::{self, Topology};
 use crate::fact::node::{self, TopoFile};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, variable};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, gpu, variable};
 use crate::probe::Ask;
 use crate::source::{Errno, Question, Refusal};
 
@@ -66,6 +66,32 @@ pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::TOPO_FILE, name);
     facts.set(node, node::TOPO_FILE_STATE, state);
     state_file(facts, node, says.map(|says| (says, at())));
+}
+
+/// States what NCCL would find in a file whose text somebody kept.
+pub(in crate::probe) fn printed(
+    facts: &mut Facts,
+    id: Id,
+    name: &str,
+    text: &str,
+    origin: &Origin,
+) {
+    let says = match xml::read(text) {
+        Ok(topology) => (topology, None),
+        Err(problem) => (Topology::default(), Some(problem)),
+    };
+    let state = if says.1.is_some() {
+        TopoFile::Invalid
+    } else {
+        TopoFile::Read
+    };
+    for address in &says.0.gpus {
+        let gpu = facts.instance(Subject::Gpu, id, address);
+        facts.know(gpu, gpu::PCI, address.as_str().into(), origin);
+    }
+    facts.know(id, node::TOPO_FILE, name.into(), origin);
+    facts.know(id, node::TOPO_FILE_STATE, state, origin);
+    state_file(facts, id, Ok((says, origin.clone())));
 }
 
 /// Several things as one text.

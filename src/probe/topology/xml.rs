@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub(super) struct Topology {
     /// PCI addresses in lower letters, and names of network devices.
     pub(super) names: BTreeSet<String>,
+    /// PCI addresses of GPUs, in lower letters.
+    pub(super) gpus: BTreeSet<String>,
     /// Links between a GPU and an adapter that have no speed, or that of PCIe's first generation: `0000:65:00.0 "2.5 GT/s" x1`.
     pub(super) slow_links: Vec<String>,
 }
@@ -49,9 +51,12 @@ pub(super) fn read(text: &str) -> Result<Topology, String> {
             "net" => element.get("name"),
             _ => None,
         };
-        topology
-            .names
-            .extend(name.map(|name| name.to_ascii_lowercase()));
+        let name = name.map(str::to_ascii_lowercase);
+        let is_gpu = element
+            .get("class")
+            .is_some_and(|class| class.starts_with("0x03"));
+        topology.gpus.extend(name.clone().filter(|_| is_gpu));
+        topology.names.extend(name);
     }
     let holds = subtree_devices(&elements);
     for (element, holds) in elements.iter().zip(holds) {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::parse;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Percent, Presence, Why, known, node};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Percent, Presence, known, node, present};
 use crate::probe::Ask;
 
 /// The kernel's period of a quota, in microseconds, where nobody set another.
 const PERIOD: f64 = 100_000.0;
+/// Where control groups are mounted.
+pub(in crate::probe) const ROOT: &str = "/sys/fs/cgroup";
 /// Deeper than any manager nests groups.
-const LEVELS: usize = 12;
+const LEVELS: usize = 16;
 
 /// States the limits of version 2's hierarchy, and of version 1's if the controllers are there.
 pub(super) fn establish(
@@ -24,14 +26,8 @@ pub(super) fn establish(
     facts.set(node, node::CGROUP_PIDS, processes(ask, cgroup));
     facts.set(node, node::CPU_THROTTLED, throttled);
     facts.set(node, node::CPU_PERIODS, periods);
-    let memory = match cgroup {
-        Presence::Present(text, origin) => {
-            let files = ["memory.max", "memory.limit_in_bytes"];
-            lowest(ask, text, origin, "memory", files).map(Bytes)
-        }
-        Presence::Absent(origin) => Fact::Known(Bytes::UNLIMITED, origin.clone()),
-        Presence::Unknown(gap) => Fact::Unknown(gap.clone()),
-    };
+    let files = ["memory.max", "memory.limit_in_bytes"];
+    let memory = lowest(ask, cgroup, "memory", files).map(Bytes);
     facts.set(node, node::MEMORY_LIMIT, memory);
 }
 
@@ -46,14 +42,7 @@ pub(in crate::probe) fn apart(throttled: Throttled) -> (Fact<Percent>, Fact<u64>
 
 /// How many processes the groups of a process allow.
 pub(in crate::probe) fn processes(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<u64> {
-    match cgroup {
-        Presence::Present(text, origin) => {
-            lowest(ask, text, origin, "pids", ["pids.max", "pids.max"])
-        }
-        // A kernel without control groups limits nothing by them.
-        Presence::Absent(origin) => Fact::Known(u64::MAX, origin.clone()),
-        Presence::Unknown(gap) => Fact::Unknown(gap.clone()),
-    }
+    lowest(ask, cgroup, "pids", ["pids.max", "pids.max"])
 }
 
 /// A group's directory, and how many CPUs' time it may use; none if it has no quota.
@@ -61,21 +50,13 @@ type Quota = (String, Result<Option<f64>, Gap>);
 
 /// The quotas of CPU time of a process's group and those above it.
 pub(in crate::probe) fn quotas(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Vec<Quota>> {
-    let (text, origin) = match cgroup {
-        Presence::Present(text, origin) => (text, origin),
-        Presence::Absent(origin) => return Fact::Known(Vec::new(), origin.clone()),
-        Presence::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
-    match groups(text, "cpu", origin) {
-        Ok((dirs, second)) => {
-            let quotas = dirs.into_iter().map(|dir| {
-                let quota = quota_of(ask, &dir, second);
-                (dir, quota)
-            });
-            Fact::Known(quotas.collect(), origin.clone())
-        }
-        Err(gap) => Fact::Unknown(gap),
-    }
+    groups(cgroup, "cpu").map(|(dirs, second)| {
+        let quotas = dirs.into_iter().map(|dir| {
+            let quota = quota_of(ask, &dir, second);
+            (dir, quota)
+        });
+        quotas.collect()
+    })
 }
 
 /// How many CPUs' time a process may use by all of these quotas; none without one.
@@ -94,37 +75,39 @@ pub(super) fn least(quotas: &Fact<Vec<Quota>>) -> Fact<Option<f64>> {
 
 /// How many processes of a group the kernel has killed because the group may have no more memory (Linux 4.13).
 pub(in crate::probe) fn killed(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<u64> {
-    let (text, origin) = match cgroup {
-        Presence::Present(text, origin) => (text, origin),
-        Presence::Absent(origin) => return Fact::Known(0, origin.clone()),
-        Presence::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
-    let (dirs, second) = match groups(text, "memory", origin) {
-        Ok(found) => found,
-        Err(gap) => return Fact::Unknown(gap),
-    };
+    let ((dirs, second), origin) = known!(groups(cgroup, "memory"), with origin);
     let file = if second {
         "memory.events"
     } else {
         "memory.oom_control"
     };
     let Some(own) = dirs.first() else {
-        return Fact::Unknown(Gap::missing("the control group"));
+        return Fact::Known(0, origin);
     };
     // The root of the hierarchy limits nothing, and neither does a group without the controller.
-    let text = ask.text_if_any(format!("{own}/{file}")).if_any();
-    text.and_then(|text| text.map_or(Ok(0), |text| parse::killed(&text)))
+    ask.text_if_any(format!("{own}/{file}"))
+        .parse(0, parse::killed)
 }
 
 /// The directories of this process's group and those above it in the hierarchy of a controller, the own one first; with `true`
-/// if the hierarchy is version 2's.
-fn groups(text: &str, controller: &str, origin: &Origin) -> Result<(Vec<String>, bool), Gap> {
-    let odd = |what: String| Gap {
-        why: Why::NotUnderstood(what.into()),
-        origin: origin.clone(),
+/// if the hierarchy is version 2's. A kernel without control groups has none.
+fn groups(cgroup: &Presence<Arc<str>>, controller: &str) -> Fact<(Vec<String>, bool)> {
+    let (text, origin) = present!(cgroup, or(Vec::new(), true));
+    let (own, unified) = paths(text, controller);
+    let dirs = match own.or(unified) {
+        Some(path) if own.is_some() => levels(&format!("{ROOT}/{controller}"), path),
+        Some(path) => levels(ROOT, path),
+        None => Err(format!("it names no group of {controller}")),
     };
-    let mut unified = None;
-    let mut own = None;
+    Fact::Known(own.is_none(), origin.clone()).and_then(|second| Ok((dirs?, second)))
+}
+
+/// What /proc/self/cgroup says: the group in the hierarchy of a controller of version 1, and that of version 2.
+pub(in crate::probe) fn paths<'t>(
+    text: &'t str,
+    controller: &str,
+) -> (Option<&'t str>, Option<&'t str>) {
+    let (mut own, mut unified) = (None, None);
     for line in text.lines() {
         let mut fields = line.splitn(3, ':');
         let (Some(number), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next())
@@ -132,59 +115,42 @@ fn groups(text: &str, controller: &str, origin: &Origin) -> Result<(Vec<String>,
             continue;
         };
         if names.split(',').any(|name| name == controller) {
-            own = Some((format!("/sys/fs/cgroup/{controller}"), path));
+            own = Some(path);
         } else if number == "0" && names.is_empty() {
-            unified = Some(("/sys/fs/cgroup".to_owned(), path));
+            unified = Some(path);
         }
     }
-    let second = own.is_none();
-    let (mount, path) = own
-        .or(unified)
-        .ok_or_else(|| odd(format!("it names no group of {controller}")))?;
+    (own, unified)
+}
+
+/// The directories of a group and those above it, the own one first.
+pub(in crate::probe) fn levels(mount: &str, path: &str) -> Result<Vec<String>, String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     if parts.len() > LEVELS || parts.contains(&"..") {
-        return Err(odd(format!(
-            "the group {path:?} is outside of what is mounted here"
-        )));
+        let what = format!("the group {path:?} is outside of what is mounted here");
+        return Err(what);
     }
-    let dir = |depth: usize| {
-        let mut dir = mount.clone();
-        for part in parts.iter().take(depth) {
-            dir.push('/');
-            dir.push_str(part);
-        }
-        dir
-    };
-    Ok(((0..=parts.len()).rev().map(dir).collect(), second))
+    let dir = |depth: usize| [&[mount], &parts[..depth]].concat().join("/");
+    Ok((0..=parts.len()).rev().map(dir).collect())
 }
 
 /// The lowest limit of a controller; the file's name in version 2's hierarchy and in version 1's. The root of a hierarchy has none; in a container the
 /// path may lead to what is mounted elsewhere.
 fn lowest(
     ask: &Ask<'_>,
-    text: &str,
-    origin: &Origin,
+    cgroup: &Presence<Arc<str>>,
     controller: &str,
     [second_name, first_name]: [&str; 2],
 ) -> Fact<u64> {
-    let (dirs, second) = match groups(text, controller, origin) {
-        Ok(found) => found,
-        Err(gap) => return Fact::Unknown(gap),
-    };
+    let ((dirs, second), origin) = known!(groups(cgroup, controller), with origin);
     let file = if second { second_name } else { first_name };
-    let mut lowest: (u64, Origin) = (u64::MAX, origin.clone());
+    let mut lowest: (u64, Origin) = (u64::MAX, origin);
     let mut missing = None;
     for dir in dirs {
-        match ask.text_if_any(format!("{dir}/{file}")) {
-            Presence::Present(text, origin) => {
-                match Fact::Known(text, origin).and_then(|text| parse::limit(&text)) {
-                    Fact::Known(limit, origin) if limit < lowest.0 => lowest = (limit, origin),
-                    Fact::Known(..) => {}
-                    Fact::Unknown(gap) => missing = Some(gap),
-                }
-            }
-            Presence::Absent(_) => {}
-            Presence::Unknown(gap) => missing = Some(gap),
+        match (ask.text_if_any(format!("{dir}/{file}"))).parse(u64::MAX, parse::limit) {
+            Fact::Known(limit, origin) if limit < lowest.0 => lowest = (limit, origin),
+            Fact::Known(..) => {}
+            Fact::Unknown(gap) => missing = Some(gap),
         }
     }
     Fact::Known(lowest.0, lowest.1).unless(missing)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::CPU;
 use crate::cpu_list;
-use crate::fact::{Fact, Facts, Id, Presence, node};
+use crate::fact::{Fact, Facts, Id, node};
 use crate::probe::Ask;
 
 /// States them, and gives how many are online.
@@ -43,14 +43,9 @@ pub(super) fn establish(
 
 /// The isolated CPUs among those allowed. One alone has nothing to balance.
 fn isolated(ask: &Ask<'_>, allowed: Fact<Vec<u64>>) -> Fact<Arc<str>> {
-    let isolated = match ask.text_if_any(format!("{CPU}/isolated")) {
-        Presence::Present(text, origin) => {
-            Fact::Known(text, origin).and_then(|text| cpu_list::numbers(&text))
-        }
-        // Before Linux 4.2.
-        Presence::Absent(origin) => Fact::Known(Vec::new(), origin),
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
+    // Linux before 4.2 does not say.
+    let isolated = ask.text_if_any(format!("{CPU}/isolated"));
+    let isolated = isolated.parse(Vec::new(), cpu_list::numbers);
     isolated.zip(allowed).map(|(isolated, mut allowed)| {
         allowed.retain(|cpu| isolated.contains(cpu));
         match allowed.len() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{CPU, all, distinct, number_if_any};
 use crate::fact::node::Turbo;
-use crate::fact::{Fact, Facts, Id, Origin, Percent, Presence, node};
+use crate::fact::{Fact, Facts, Id, Origin, Percent, Presence, known, node};
 use crate::probe::{Ask, whole_number};
 use crate::small_sort;
 
@@ -84,12 +84,9 @@ fn sample(names: &[Arc<str>]) -> Vec<&Arc<str>> {
 /// `intel_pstate` has a switch of its own, others have `boost`.
 fn turbo(ask: &Ask<'_>, names: &[Arc<str>], origin: Origin) -> Fact<Turbo> {
     let word = |on: bool| if on { Turbo::On } else { Turbo::Off };
-    match ask.text_if_any(format!("{CPU}/intel_pstate/no_turbo")) {
-        Presence::Present(text, origin) => {
-            return Fact::Known(text, origin).and_then(|text| Ok(word(whole_number(&text)? == 0)));
-        }
-        Presence::Unknown(gap) => return Fact::Unknown(gap),
-        Presence::Absent(_) => {}
+    let own = ask.text_if_any(format!("{CPU}/intel_pstate/no_turbo"));
+    if let (Some(text), origin) = known!(own.if_any(), with origin) {
+        return Fact::Known(text, origin).and_then(|text| Ok(word(whole_number(&text)? == 0)));
     }
     match names.iter().any(|name| &**name == "boost") {
         true => number_if_any(ask, &format!("{CPU}/cpufreq/boost")).map(|boost| word(boost == 1)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::CPU;
-use crate::fact::{Fact, Origin, Presence, Seconds};
+use crate::fact::{Fact, Origin, Seconds, present};
 use crate::probe::{Ask, whole_number};
 use crate::source::Question;
 
@@ -15,12 +15,8 @@ const STATES: usize = 16;
 /// All CPUs have the same states, and tools disable one on all of them: the first represents the rest.
 pub(super) fn latency(ask: &Ask<'_>) -> Fact<Seconds> {
     let dir = format!("{CPU}/cpu0/cpuidle");
-    let (names, origin) = match ask.names_if_any(dir.as_str()) {
-        Presence::Present(names, origin) => (names, origin),
-        // No driver: a virtual machine, or `idle=poll`.
-        Presence::Absent(origin) => return Fact::Known(Seconds(0.0), origin),
-        Presence::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    // Without a driver in a virtual machine, or with `idle=poll`.
+    let (names, origin) = present!(ask.names_if_any(dir.as_str()), or Seconds(0.0));
     let mut deepest: (u64, Origin) = (0, origin);
     let mut missing = None;
     let states: Vec<&Arc<str>> = names.iter().filter(|n| n.starts_with("state")).collect();

@@ -241,15 +241,12 @@ fn limits_of_control_groups_of_both_versions() {
 #[test]
 fn settings_of_features_that_a_kernel_lacks() {
     let lines = [
-        r#"{"q":{"read":"/proc/sys/kernel/yama/ptrace_scope"},"errno":"ENOENT"}"#,
-        r#"{"q":{"list":"/proc/sys/kernel/yama"},"errno":"ENOENT"}"#,
         r#"{"q":{"list":"/proc/sys/kernel"},"names":["acct","pid_max"]}"#,
         r#"{"q":{"read":"/proc/sys/kernel/numa_balancing"},"errno":"ENOENT"}"#,
         r#"{"q":{"read":"/sys/devices/system/clocksource/clocksource0/current_clocksource"},"text":"hpet\n"}"#,
         r#"{"q":{"read":"/sys/devices/system/clocksource/clocksource0/available_clocksource"},"text":"hpet acpi_pm \n"}"#,
         r#"{"q":{"read":"/proc/self/limits"},"text":"Limit                     Soft Limit           Hard Limit           Units     \nMax stack size            8388608              unlimited            bytes     \nMax processes             unlimited            94000                processes \n"}"#,
     ];
-    assert_eq!(of(&lines, node::PTRACE_SCOPE), Some(0));
     assert_eq!(of(&lines, node::NUMA_BALANCING), Some(0));
     assert_eq!(of(&lines, node::ZONE_RECLAIM_MODE), None);
     assert_eq!(of(&lines, node::CLOCKSOURCE).as_deref(), Some("hpet"));

@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings::{
 use serde_json::{Value, json};
 
 use crate::live::files;
-use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, code, symbol};
+use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, Plain, code, symbol};
 use crate::source::{Answer, Question};
 
 /// How many processes are reported.
@@ -28,16 +28,18 @@ pub(super) fn describe(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
         Err(_) => older(device),
     };
     out.insert("nvmlDeviceGetComputeRunningProcesses", compute);
-    let graphics = symbol(&lib.nvmlDeviceGetGraphicsRunningProcesses_v3);
-    out.insert(
-        "nvmlDeviceGetGraphicsRunningProcesses",
-        graphics.and_then(|function| users(function, device)),
-    );
-    let shared = symbol(&lib.nvmlDeviceGetMPSComputeRunningProcesses_v3);
-    out.insert(
-        "nvmlDeviceGetMPSComputeRunningProcesses",
-        shared.and_then(|function| users(function, device)),
-    );
+    for (name, function) in [
+        (
+            "nvmlDeviceGetGraphicsRunningProcesses",
+            symbol(&lib.nvmlDeviceGetGraphicsRunningProcesses_v3),
+        ),
+        (
+            "nvmlDeviceGetMPSComputeRunningProcesses",
+            symbol(&lib.nvmlDeviceGetMPSComputeRunningProcesses_v3),
+        ),
+    ] {
+        out.insert(name, function.and_then(|function| users(function, device)));
+    }
 }
 
 /// The same function before release 510 (`_v2`, whose structure is that of `_v3`) and before 460.
@@ -65,61 +67,34 @@ fn older(device: nvmlDevice_t) -> NvmlReply {
     }
 }
 
-/// A process as NVML has it.
-trait User: Copy {
-    fn empty() -> Self;
-    fn pid(&self) -> u32;
-    fn memory(&self) -> u64;
+/// A process as NVML has it: its number, and how much memory it uses.
+trait User: Plain + Copy {
+    fn pid_and_memory(&self) -> (u32, u64);
 }
 
-impl User for nvmlProcessInfo_t {
-    fn empty() -> Self {
-        nvmlProcessInfo_t {
-            pid: 0,
-            usedGpuMemory: 0,
-            gpuInstanceId: 0,
-            computeInstanceId: 0,
+macro_rules! users {
+    ($($of:ty),*) => { $(impl User for $of {
+        fn pid_and_memory(&self) -> (u32, u64) {
+            (self.pid, self.usedGpuMemory)
         }
-    }
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-    fn memory(&self) -> u64 {
-        self.usedGpuMemory
-    }
+    })* };
 }
-
-impl User for nvmlProcessInfo_v1_t {
-    fn empty() -> Self {
-        nvmlProcessInfo_v1_t {
-            pid: 0,
-            usedGpuMemory: 0,
-        }
-    }
-    fn pid(&self) -> u32 {
-        self.pid
-    }
-    fn memory(&self) -> u64 {
-        self.usedGpuMemory
-    }
-}
+users! { nvmlProcessInfo_t, nvmlProcessInfo_v1_t }
 
 #[expect(unsafe_code, reason = "calls NVML")]
 fn users<T: User>(function: ProcessListFunction<T>, device: nvmlDevice_t) -> NvmlReply {
-    let mut told = vec![T::empty(); MOST];
+    let mut told = vec![T::zeroed(); MOST];
     let mut count = MOST as c_uint;
     // SAFETY: the caller gives a function with the structure that it writes; there is room for `count`.
     code(unsafe { function(device, &raw mut count, told.as_mut_ptr()) })?;
     let told = told.iter().take(usize::try_from(count).unwrap_or(0));
-    Ok(told.map(one).collect())
+    Ok(told.map(|user| one(user.pid_and_memory())).collect())
 }
 
-fn one<T: User>(user: &T) -> Value {
+fn one((pid, memory): (u32, u64)) -> Value {
     // NVML_VALUE_NOT_AVAILABLE.
-    let memory = Some(user.memory()).filter(|memory| *memory != u64::MAX);
-    json!({
-        "pid": user.pid(), "memory": memory, "process": name(user.pid()), "ancestors": ancestors(user.pid()),
-    })
+    let memory = Some(memory).filter(|memory| *memory != u64::MAX);
+    json!({ "pid": pid, "memory": memory, "process": name(pid), "ancestors": ancestors(pid) })
 }
 
 fn read(path: String) -> Option<std::sync::Arc<str>> {

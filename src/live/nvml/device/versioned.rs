@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::live::nvml::reply::{NvmlFailure, NvmlReply, OTHER_VERSION, code, symbol};
+use crate::live::nvml::reply::{NvmlFailure, NvmlReply, OTHER_VERSION, Plain, call, code};
 
 /// `NVML_STRUCT_VERSION` of nvml.h.
 const fn version<T>(version: u32) -> c_uint {
@@ -17,75 +17,50 @@ const fn version<T>(version: u32) -> c_uint {
 }
 
 /// Whether an older structure is worth trying: some releases say that the argument is wrong.
-fn is_other_version(failure: NvmlFailure) -> bool {
-    matches!(failure, OTHER_VERSION | NvmlFailure::Code(2))
+fn is_older(failure: NvmlFailure) -> bool {
+    matches!(
+        failure,
+        NvmlFailure::Missing | OTHER_VERSION | NvmlFailure::Code(2)
+    )
 }
 
 /// Total and used memory; what the driver keeps for itself apart, if it tells.
-#[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn memory(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let newer = symbol(&lib.nvmlDeviceGetMemoryInfo_v2).and_then(|function| {
-        let mut memory = nvmlMemory_v2_t {
-            version: version::<nvmlMemory_v2_t>(2),
-            total: 0,
-            reserved: 0,
-            free: 0,
-            used: 0,
-        };
-        // SAFETY: the type is that of the bindings, and lives for the call.
-        code(unsafe { function(device, &raw mut memory) })?;
-        Ok(json!({ "total": memory.total, "reserved": memory.reserved, "used": memory.used }))
-    });
-    match newer {
-        Err(failure) if failure == NvmlFailure::Missing || is_other_version(failure) => {}
+    match newer_memory(lib, device) {
+        Err(failure) if is_older(failure) => {}
         said => return said,
     }
-    let function = symbol(&lib.nvmlDeviceGetMemoryInfo)?;
-    let mut memory = nvmlMemory_t {
-        total: 0,
-        free: 0,
-        used: 0,
-    };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut memory) })?;
+    let memory: nvmlMemory_t = call!(lib.nvmlDeviceGetMemoryInfo, device => Plain::zeroed());
     // In this one the driver's own is among the used.
     Ok(json!({ "total": memory.total, "used_with_reserved": memory.used }))
 }
 
-/// Degrees to the nearest of the GPU's thresholds.
-#[expect(unsafe_code, reason = "calls NVML")]
-pub(super) fn margin(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetMarginTemperature)?;
-    let mut margin = nvmlMarginTemperature_v1_t {
-        version: version::<nvmlMarginTemperature_v1_t>(1),
-        marginTemperature: 0,
+fn newer_memory(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
+    let asked = nvmlMemory_v2_t {
+        version: version::<nvmlMemory_v2_t>(2),
+        ..Plain::zeroed()
     };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut margin) })?;
+    let memory = call!(lib.nvmlDeviceGetMemoryInfo_v2, device => asked);
+    Ok(json!({ "total": memory.total, "reserved": memory.reserved, "used": memory.used }))
+}
+
+/// Degrees to the nearest of the GPU's thresholds.
+pub(super) fn margin(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
+    let asked = nvmlMarginTemperature_v1_t {
+        version: version::<nvmlMarginTemperature_v1_t>(1),
+        ..Plain::zeroed()
+    };
+    let margin = call!(lib.nvmlDeviceGetMarginTemperature, device => asked);
     Ok(margin.marginTemperature.into())
 }
 
 /// Errors of the SRAM, and whether they are too many.
-#[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn sram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetSramEccErrorStatus)?;
-    let mut status = nvmlEccSramErrorStatus_v1_t {
+    let asked = nvmlEccSramErrorStatus_v1_t {
         version: version::<nvmlEccSramErrorStatus_v1_t>(1),
-        aggregateUncParity: 0,
-        aggregateUncSecDed: 0,
-        aggregateCor: 0,
-        volatileUncParity: 0,
-        volatileUncSecDed: 0,
-        volatileCor: 0,
-        aggregateUncBucketL2: 0,
-        aggregateUncBucketSm: 0,
-        aggregateUncBucketPcie: 0,
-        aggregateUncBucketMcu: 0,
-        aggregateUncBucketOther: 0,
-        bThresholdExceeded: 0,
+        ..Plain::zeroed()
     };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut status) })?;
+    let status = call!(lib.nvmlDeviceGetSramEccErrorStatus, device => asked);
     Ok(json!({
         "aggregateUncParity": status.aggregateUncParity, "aggregateUncSecDed": status.aggregateUncSecDed,
         "volatileUncParity": status.volatileUncParity, "volatileUncSecDed": status.volatileUncSecDed,
@@ -95,65 +70,33 @@ pub(super) fn sram(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 
 /// A GPU's registration with the NVLink fabric: version 3 (release 575), 2 (550), and the one without (525).
 pub(super) fn fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    for ask in [newest_fabric, newer_fabric] {
-        match ask(lib, device) {
-            Err(failure) if failure == NvmlFailure::Missing || is_other_version(failure) => {}
+    for (number, is_newest) in [
+        (version::<nvmlGpuFabricInfo_v3_t>(3), true),
+        // A beginning of the other: NVML writes as much as this number says.
+        (version::<nvmlGpuFabricInfo_v2_t>(2), false),
+    ] {
+        match newer_fabric(lib, device, number, is_newest) {
+            Err(failure) if is_older(failure) => {}
             said => return said,
         }
     }
-    oldest_fabric(lib, device)
-}
-
-#[expect(unsafe_code, reason = "calls NVML")]
-fn newest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetGpuFabricInfoV)?;
-    let mut info = nvmlGpuFabricInfo_v3_t {
-        version: version::<nvmlGpuFabricInfo_v3_t>(3),
-        clusterUuid: [0; 16],
-        status: 0,
-        cliqueId: 0,
-        state: 0,
-        healthMask: 0,
-        healthSummary: 0,
-    };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut info) })?;
-    let mut out = common(&info.clusterUuid, info.status, info.cliqueId, info.state);
-    out.insert("healthMask".into(), info.healthMask.into());
-    out.insert("healthSummary".into(), info.healthSummary.into());
-    Ok(out.into())
-}
-
-#[expect(unsafe_code, reason = "calls NVML")]
-fn newer_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetGpuFabricInfoV)?;
-    let mut info = nvmlGpuFabricInfo_v2_t {
-        version: version::<nvmlGpuFabricInfo_v2_t>(2),
-        clusterUuid: [0; 16],
-        status: 0,
-        cliqueId: 0,
-        state: 0,
-        healthMask: 0,
-    };
-    // SAFETY: NVML reads the version and takes the structure for what it says, which is what is there.
-    code(unsafe { function(device, (&raw mut info).cast()) })?;
-    let mut out = common(&info.clusterUuid, info.status, info.cliqueId, info.state);
-    out.insert("healthMask".into(), info.healthMask.into());
-    Ok(out.into())
-}
-
-#[expect(unsafe_code, reason = "calls NVML")]
-fn oldest_fabric(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
-    let function = symbol(&lib.nvmlDeviceGetGpuFabricInfo)?;
-    let mut info = nvmlGpuFabricInfo_t {
-        clusterUuid: [0; 16],
-        status: 0,
-        cliqueId: 0,
-        state: 0,
-    };
-    // SAFETY: the type is that of the bindings, and lives for the call.
-    code(unsafe { function(device, &raw mut info) })?;
+    let info: nvmlGpuFabricInfo_t =
+        call!(lib.nvmlDeviceGetGpuFabricInfo, device => Plain::zeroed());
     Ok(common(&info.clusterUuid, info.status, info.cliqueId, info.state).into())
+}
+
+fn newer_fabric(lib: &NvmlLib, device: nvmlDevice_t, number: c_uint, is_newest: bool) -> NvmlReply {
+    let asked = nvmlGpuFabricInfo_v3_t {
+        version: number,
+        ..Plain::zeroed()
+    };
+    let info = call!(lib.nvmlDeviceGetGpuFabricInfoV, device => asked);
+    let mut out = common(&info.clusterUuid, info.status, info.cliqueId, info.state);
+    out.insert("healthMask".into(), info.healthMask.into());
+    if is_newest {
+        out.insert("healthSummary".into(), info.healthSummary.into());
+    }
+    Ok(out.into())
 }
 
 fn common(

@@ -1,7 +1,7 @@
 //! Rules that built-in checks must satisfy beyond being valid.
 
-use super::example::{Expected, facts_of, try_example};
-use super::{Catalogue, Check, Example, Outcome, Severity, glob};
+use crate::check::example::{Expected, facts_of, try_example};
+use crate::check::{Catalogue, Check, Example, Outcome, Severity, glob};
 use crate::fact::limit;
 
 /// Letters that an explanation has at least.
