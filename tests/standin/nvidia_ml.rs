@@ -14,8 +14,8 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
 use machine::Machine;
 use nvml_wrapper_sys::bindings::{
-    nvmlBAR1Memory_t, nvmlDevice_t, nvmlEccSramErrorStatus_v1_t, nvmlFieldValue_t,
-    nvmlGpuFabricInfo_t, nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t,
+    nvmlBAR1Memory_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlEccSramErrorStatus_v1_t,
+    nvmlFieldValue_t, nvmlGpuFabricInfo_t, nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t,
     nvmlMarginTemperature_v1_t, nvmlMemory_v2_t, nvmlPciInfo_t, nvmlProcessInfo_t,
     nvmlRowRemapperHistogramValues_t,
 };
@@ -240,6 +240,24 @@ pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(to: *mut c_int) -> Re
     let name = "nvmlSystemGetCudaDriverVersion_v2";
     Machine::get().enter(name, None);
     unsafe { write(to, number(Machine::get().system("nvml", name))) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlSystemGetConfComputeState(
+    to: *mut nvmlConfComputeSystemState_t,
+) -> Return {
+    let name = "nvmlSystemGetConfComputeState";
+    Machine::get().enter(name, None);
+    done(number(Machine::get().system("nvml", name)).map(|feature| {
+        // SAFETY: the caller gives room for one.
+        unsafe {
+            to.write(nvmlConfComputeSystemState_t {
+                environment: 2,
+                ccFeature: feature as c_uint,
+                devToolsMode: 0,
+            });
+        }
+    }))
 }
 
 #[unsafe(no_mangle)]
@@ -767,7 +785,7 @@ pub unsafe extern "C" fn nvmlDeviceGetP2PStatus(
     capability: c_uint,
     to: *mut c_uint,
 ) -> Return {
-    let names = ["read", "write", "nvlink", "atomics", "pci"];
+    let names = ["read", "write", "nvlink"];
     let Some(name) = names.get(capability as usize) else {
         return INVALID_ARGUMENT;
     };
@@ -775,16 +793,4 @@ pub unsafe extern "C" fn nvmlDeviceGetP2PStatus(
         .and_then(|first| Ok((first, gpu(second)?)))
         .and_then(|(first, second)| number(Machine::get().pair(first, second, name)));
     unsafe { write(to, status) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetTopologyCommonAncestor(
-    first: nvmlDevice_t,
-    second: nvmlDevice_t,
-    to: *mut c_uint,
-) -> Return {
-    let level = enter("nvmlDeviceGetTopologyCommonAncestor", first)
-        .and_then(|first| Ok((first, gpu(second)?)))
-        .and_then(|(first, second)| number(Machine::get().pair(first, second, "level")));
-    unsafe { write(to, level) }
 }
