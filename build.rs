@@ -11,15 +11,22 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 17] = [
+    "src/derive/comparison/comparison_labels.toml",
     "src/derive/cuda_errors.toml",
+    "src/derive/nccl/ranges.toml",
     "src/fact/counter_table.toml",
+    "src/launch_variables.toml",
     "src/live/verbs/library/completion.toml",
     "src/nccl_log/events.toml",
     "src/nccl_log/messages.toml",
     "src/nccl_log/shapes.toml",
     "src/probe/ethtool/speeds.toml",
+    "src/probe/firewall/packet_words.toml",
+    "src/probe/kernel_log/line_classes.toml",
     "src/probe/nccl_log/failures.toml",
+    "src/probe/nvml/nvml_errors.toml",
+    "src/probe/outputs/named.toml",
     "src/source/kernel_log_markers.toml",
     "src/tool_output/marks.toml",
 ];

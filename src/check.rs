@@ -15,7 +15,6 @@
 //! config      the site's file
 //! inventory   what a site expects of its nodes
 //! waiver      findings that a site accepts for a time
-//! strict      rules that built-in checks must satisfy beyond being valid
 //! ```
 
 mod advice;
@@ -38,8 +37,6 @@ mod names;
 mod parser;
 mod premise;
 mod sentence;
-#[cfg(test)]
-mod strict;
 mod template;
 #[cfg(test)]
 mod tests;

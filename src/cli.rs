@@ -12,6 +12,8 @@ pub mod deferred;
 pub mod evidence;
 pub mod expect;
 pub mod explain;
+#[cfg(test)]
+mod fact_use_tests;
 pub mod facts;
 mod help_end;
 pub mod hosts;
@@ -33,8 +35,6 @@ pub mod test;
 pub mod together;
 pub mod topo;
 pub mod triage;
-#[cfg(test)]
-mod used;
 pub mod version;
 pub mod waive;
 
@@ -64,13 +64,18 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
     /// When to use colour; NO_COLOR in the environment means never.
-    #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
+    #[arg(long, value_enum, default_value_t = Color::Auto, global = true, help_heading = "Global options")]
     pub color: Color,
     /// Short for --format json
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// The site's file: format, checks, areas, limits and the inventory. Default: /etc/rdma-doctor/config.toml
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub config: Option<PathBuf>,
 }
 
@@ -130,6 +135,7 @@ pub enum Command {
 
 /// How a machine is asked.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "This machine")]
 pub struct AskArgs {
     /// Examine a directory that holds copies of sys/, proc/ and etc/, in place of this machine
     #[arg(long, value_name = "DIR")]
@@ -159,8 +165,7 @@ impl AskArgs {
             sample: None,
             nccl: None,
             job: None,
-            // A measurement tries more than that by itself.
-            no_rehearsal: true,
+            no_rehearsal: false,
             deadline,
         }
     }
@@ -202,6 +207,7 @@ pub enum MeasurementFormat {
 
 /// Which checks are judged.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Checks")]
 pub struct SelectArgs {
     /// Judge only the checks with these ids or globs (repeatable)
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]

@@ -50,6 +50,8 @@ pub mod tally;
 pub mod topology;
 pub mod traffic;
 
+use std::sync::LazyLock;
+
 use crate::fact::{Facts, Id, Subject};
 
 /// Works out all derived facts, in the order in which they build on each other.
@@ -176,11 +178,11 @@ fn ordered() -> Result<Vec<&'static Derivation>, Vec<&'static str>> {
 /// Derives what is derived of each node by itself, `among` so many that are judged together.
 pub fn of_nodes(facts: &mut Facts, among: u64) {
     tally::cluster(facts, among);
-    // A test holds that no derivation waits for itself.
-    let ordered = ordered().unwrap_or_default();
+    // Once for all nodes. A test holds that no derivation waits for itself.
+    static ORDERED: LazyLock<Vec<&Derivation>> = LazyLock::new(|| ordered().unwrap_or_default());
     let nodes: Vec<_> = facts.all(Subject::Node).collect();
     for node in nodes {
-        for one in &ordered {
+        for one in ORDERED.iter() {
             (one.run)(facts, node);
         }
     }

@@ -161,14 +161,15 @@ pub enum Why {
     ProbeFailed(Arc<str>),
 }
 
+/// What supplies a fact that a recording does not hold.
+pub const RECORD_THE_MACHINE: &str = "record the machine itself, with this version";
+
 impl Why {
     /// What would supply the fact, if that is known.
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Why::Refused(refusal) if refusal.is_permission() => Some("run as root"),
-            Why::Refused(Refusal::NotRecorded) => {
-                Some("record the machine itself, with this version")
-            }
+            Why::Refused(Refusal::NotRecorded) => Some(RECORD_THE_MACHINE),
             Why::NotLogged(setting) => Some(setting),
             Why::Refused(Refusal::CommandMissing) => Some("install the command"),
             Why::Refused(Refusal::NotAsked(why)) if why.contains("--sample") => {
@@ -288,12 +289,17 @@ impl<T> Fact<T> {
         Fact::Known(value, Origin::derived(how))
     }
 
-    /// What was worked out of other facts, or why it could not be.
-    pub fn of(known: Result<T, Gap>, how: impl Into<Phrase>) -> Self {
-        match known {
-            Ok(value) => Fact::derived(value, how),
+    /// What a reply says, or why it does not.
+    pub fn from_result(said: Result<T, Gap>, origin: &Origin) -> Self {
+        match said {
+            Ok(value) => Fact::Known(value, origin.clone()),
             Err(gap) => Fact::Unknown(gap),
         }
+    }
+
+    /// What was worked out of other facts, or why it could not be.
+    pub fn of(known: Result<T, Gap>, how: impl Into<Phrase>) -> Self {
+        Fact::from_result(known, &Origin::derived(how))
     }
 
     /// The same fact in other terms, with the same origin.
@@ -383,6 +389,16 @@ impl<T> Fact<T> {
     }
 }
 
+impl<A, B> Fact<(A, B)> {
+    /// The two of a pair, each with its origin; else both unknown for the same reason.
+    pub fn unzip(self) -> (Fact<A>, Fact<B>) {
+        match self {
+            Fact::Known((a, b), origin) => (Fact::Known(a, origin.clone()), Fact::Known(b, origin)),
+            Fact::Unknown(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
+        }
+    }
+}
+
 /// What `?` is to results: the value of a fact (and its origin), else the function's own fact is unknown for the same reason.
 macro_rules! known {
     ($fact:expr, with origin) => {
@@ -396,6 +412,22 @@ macro_rules! known {
     };
 }
 pub(crate) use known;
+
+/// The same for what may be absent: where it is known not to be there, the function's own fact is known, and this.
+macro_rules! present {
+    ($presence:expr, or $absent:expr) => {
+        match $presence {
+            $crate::fact::Presence::Present(value, origin) => (value, origin),
+            $crate::fact::Presence::Absent(origin) => {
+                return $crate::fact::Fact::Known($absent, origin.clone());
+            }
+            $crate::fact::Presence::Unknown(gap) => {
+                return $crate::fact::Fact::Unknown(gap.clone());
+            }
+        }
+    };
+}
+pub(crate) use present;
 
 /// The presence of something that may be absent: a file, a link, a device node.
 #[derive(Clone)]
@@ -447,6 +479,16 @@ impl<T> Presence<T> {
             Presence::Present(value, origin) => Fact::Known(value, origin),
             Presence::Absent(origin) => Fact::Known(absent, origin),
             Presence::Unknown(gap) => Fact::Unknown(gap),
+        }
+    }
+}
+
+impl Presence<Arc<str>> {
+    /// What the text says, with `absent` for one that is known not to be there.
+    pub fn parse<T>(self, absent: T, read: impl FnOnce(&str) -> Result<T, String>) -> Fact<T> {
+        match self.if_any() {
+            Fact::Known(None, origin) => Fact::Known(absent, origin),
+            text => text.and_then(|text| read(&text.unwrap_or_default())),
         }
     }
 }

@@ -93,7 +93,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         show(args, &reports)?;
         return Ok(exit_of(args, &reports));
     }
-    // Who judges recordings, a tree, or other hosts, examines no node that others wait for.
+    // A check of recordings, a tree, or other hosts examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
     let role = together::role(&args.together, of_this_machine)?;
     if args.baseline.is_some()

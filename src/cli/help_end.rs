@@ -1,6 +1,6 @@
 //! How the help of each subcommand ends: examples, and the exit statuses.
 
-/// A subcommand a paragraph: its name, with `verdict` if its status is one, and its examples.
+/// A subcommand a paragraph: its name, with `verdict` or its own statuses behind it, and its examples.
 const ENDS: &str = include_str!("help_ends.txt");
 
 const VERDICT: &str =
@@ -14,7 +14,11 @@ pub(super) fn of(subcommand: &str) -> Option<String> {
     let mut ends =
         ends.map(|(head, examples)| (head.split_once(' ').unwrap_or((head, "")), examples));
     let ((_, kind), examples) = ends.find(|((name, _), _)| *name == subcommand)?;
-    let own = if kind.is_empty() { "0 done" } else { VERDICT };
+    let own = match kind {
+        "" => "0 done",
+        "verdict" => VERDICT,
+        statuses => statuses,
+    };
     let examples = examples.replace('\n', "\n  ");
     Some(format!(
         "Examples:\n  {examples}\n\nExit status: {own}; 64 usage, 65 unreadable input, 70 internal failure"

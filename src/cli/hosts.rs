@@ -20,6 +20,7 @@ use crate::terminal;
 
 /// How hosts are reached over ssh.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Several nodes")]
 pub struct HostsArgs {
     /// Start the doctor on these hosts, as n[01-16], over ssh by the name, key and way that the user's ssh configuration has; what it finds is said here
     #[arg(
@@ -168,7 +169,6 @@ mod tests {
         let ask = AskArgs {
             sample: Some(Duration::from_millis(1500)),
             nccl: Some("/opt/it's here/libnccl.so; reboot".into()),
-            no_rehearsal: false,
             ..AskArgs::of_this_machine(Duration::from_secs(20))
         };
         assert_eq!(

@@ -8,6 +8,7 @@ pub use super::bad_arguments::{BadInput, BadUsage};
 use super::{AskArgs, NodeArgs, SelectArgs, evidence, output, site_checks, site_config};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
+use crate::live::files;
 use crate::live::worker::{self, Plan};
 use crate::report::RecordedNode;
 use crate::source::recording::Recording;
@@ -25,8 +26,15 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let probes = probes.filter(|p| !(args.no_rehearsal && tries(p.name)));
     let probes = probes.map(|p| (p.name, p.budget)).collect();
     if let Some(root) = &args.root {
-        crate::live::files::Root::open(root)
+        let tree = files::Root::open(root)
             .map_err(|e| BadInput(format!("{}: {e}", terminal::path(root))))?;
+        if !tree.is_of_machine() {
+            let hint = files::tree_below(root).map_or(String::new(), |below| {
+                format!("; did you mean {}?", terminal::path(&below))
+            });
+            let what = "not a copy of a machine: it has no sys, proc or etc";
+            return Err(BadInput(format!("{}: {what}{hint}", terminal::path(root))).into());
+        }
     }
     if let Some(pid) = args.job
         && !crate::live::job_process::exists(pid)
@@ -50,7 +58,7 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
         && let Some(root) = &args.root
     {
         // Its own name, so that the redaction knows it too.
-        let own = crate::live::files::host_name_of_tree(root);
+        let own = files::host_name_of_tree(root);
         let dir = root
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
@@ -79,7 +87,7 @@ pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
 /// [`BadInput`] where a check file is invalid, [`BadUsage`] where a selection matches nothing.
 pub fn catalogue(args: &SelectArgs) -> anyhow::Result<Catalogue> {
     let mut catalogue = with_site(&args.checks, args.waivers.as_deref())?;
-    // Who chooses checks wants them judged.
+    // Chosen checks must be judged.
     if args.only.is_empty() {
         let site = site_config::get()?;
         catalogue

@@ -66,96 +66,85 @@ pub enum IntegrationTarget {
     Gitlab,
 }
 
-/// A file of a configuration: where it belongs, what is in it, whether it is run.
-struct File {
-    path: &'static str,
-    text: &'static str,
-    runs: bool,
-}
+/// A file of a configuration: for what, where it belongs, what is in it.
+type File = (IntegrationTarget, &'static str, &'static str);
 
-const fn file(path: &'static str, text: &'static str) -> File {
-    File {
-        path,
-        text,
-        runs: false,
-    }
-}
-
-/// The prolog's path, which slurm.conf names.
+/// The prolog's path, which slurm.conf names; the one file that is run.
 const SCRIPT: &str = "/etc/slurm/rdma-doctor.sh";
 
-impl IntegrationTarget {
-    /// Its files. Sources: Slurm's `slurm.conf(5)` and "Prolog and Epilog Guide"; node-problem-detector `docs/custom_plugin_monitor.md`; Nagios Core's
-    /// "Object definitions"; `systemd.service(5)`; node_exporter's textfile collector; Kubernetes' "Indexed Job with Pod-to-Pod communication".
-    fn files(self) -> Vec<File> {
-        match self {
-            IntegrationTarget::Slurm => vec![
-                File {
-                    path: SCRIPT,
-                    text: include_str!("integrate/prolog.sh"),
-                    runs: true,
-                },
-                file(
-                    "/etc/slurm/rdma-doctor.conf",
-                    include_str!("integrate/slurm.conf"),
-                ),
-            ],
-            IntegrationTarget::Npd => vec![file(
-                "/etc/node-problem-detector/rdma-doctor.json",
-                include_str!("integrate/npd.json"),
-            )],
-            IntegrationTarget::Nagios => vec![
-                file(
-                    "/etc/nagios4/conf.d/rdma-doctor.cfg",
-                    include_str!("integrate/nagios.cfg"),
-                ),
-                file(
-                    "/etc/nagios/nrpe.d/rdma-doctor.cfg",
-                    include_str!("integrate/nrpe.cfg"),
-                ),
-            ],
-            IntegrationTarget::Prometheus => vec![
-                file(
-                    "/etc/systemd/system/rdma-doctor-metrics.service",
-                    include_str!("integrate/metrics.service"),
-                ),
-                file(
-                    "/etc/systemd/system/rdma-doctor-metrics.timer",
-                    include_str!("integrate/metrics.timer"),
-                ),
-                file(
-                    "/etc/prometheus/rules/rdma-doctor.yaml",
-                    include_str!("integrate/alerts.yaml"),
-                ),
-            ],
-            IntegrationTarget::K8s => vec![
-                file(
-                    "/rdma-doctor-daemonset.yaml",
-                    include_str!("integrate/daemonset.yaml"),
-                ),
-                file("/rdma-doctor-job.yaml", include_str!("integrate/job.yaml")),
-            ],
-            IntegrationTarget::Github => vec![file(
-                "/.github/workflows/rdma-doctor.yaml",
-                include_str!("integrate/github.yaml"),
-            )],
-            IntegrationTarget::Gitlab => vec![file(
-                "/.gitlab-ci.yml",
-                include_str!("integrate/gitlab.yaml"),
-            )],
-            IntegrationTarget::Systemd => vec![
-                file(
-                    "/etc/systemd/system/rdma-doctor.service",
-                    include_str!("integrate/check.service"),
-                ),
-                file(
-                    "/etc/systemd/system/rdma-doctor.timer",
-                    include_str!("integrate/check.timer"),
-                ),
-            ],
-        }
-    }
-}
+/// The files. Sources: Slurm's `slurm.conf(5)` and "Prolog and Epilog Guide"; node-problem-detector `docs/custom_plugin_monitor.md`; Nagios Core's
+/// "Object definitions"; `systemd.service(5)`; node_exporter's textfile collector; Kubernetes' "Indexed Job with Pod-to-Pod communication".
+const FILES: &[File] = {
+    use IntegrationTarget::{Github, Gitlab, K8s, Nagios, Npd, Prometheus, Slurm, Systemd};
+    &[
+        (Slurm, SCRIPT, include_str!("integrate/prolog.sh")),
+        (
+            Slurm,
+            "/etc/slurm/rdma-doctor.conf",
+            include_str!("integrate/slurm.conf"),
+        ),
+        (
+            Npd,
+            "/etc/node-problem-detector/rdma-doctor.json",
+            include_str!("integrate/npd.json"),
+        ),
+        (
+            Nagios,
+            "/etc/nagios4/conf.d/rdma-doctor.cfg",
+            include_str!("integrate/nagios.cfg"),
+        ),
+        (
+            Nagios,
+            "/etc/nagios/nrpe.d/rdma-doctor.cfg",
+            include_str!("integrate/nrpe.cfg"),
+        ),
+        (
+            Prometheus,
+            "/etc/systemd/system/rdma-doctor-metrics.service",
+            include_str!("integrate/metrics.service"),
+        ),
+        (
+            Prometheus,
+            "/etc/systemd/system/rdma-doctor-metrics.timer",
+            include_str!("integrate/metrics.timer"),
+        ),
+        (
+            Prometheus,
+            "/etc/prometheus/rules/rdma-doctor.yaml",
+            include_str!("integrate/alerts.yaml"),
+        ),
+        (
+            K8s,
+            "/rdma-doctor-daemonset.yaml",
+            include_str!("integrate/daemonset.yaml"),
+        ),
+        (
+            K8s,
+            "/rdma-doctor-job.yaml",
+            include_str!("integrate/job.yaml"),
+        ),
+        (
+            Github,
+            "/.github/workflows/rdma-doctor.yaml",
+            include_str!("integrate/github.yaml"),
+        ),
+        (
+            Gitlab,
+            "/.gitlab-ci.yml",
+            include_str!("integrate/gitlab.yaml"),
+        ),
+        (
+            Systemd,
+            "/etc/systemd/system/rdma-doctor.service",
+            include_str!("integrate/check.service"),
+        ),
+        (
+            Systemd,
+            "/etc/systemd/system/rdma-doctor.timer",
+            include_str!("integrate/check.timer"),
+        ),
+    ]
+};
 
 /// Runs the subcommand.
 ///
@@ -182,27 +171,27 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
             return Err(BadUsage(format!("{option} {path:?}: a whole path, from / on")).into());
         }
     }
-    let files = args.what.files();
-    let filled = |file: &File| {
-        file.text
-            .replace("@DOCTOR@", &args.doctor)
+    let files = FILES.iter().filter(|(what, ..)| *what == args.what);
+    let filled = |text: &str| {
+        text.replace("@DOCTOR@", &args.doctor)
             .replace("@IMAGE@", &args.image)
             .replace("@METRICS@", args.metrics.trim_end_matches('/'))
             .replace("@NODES@", &args.nodes.to_string())
             .replace("@SCRIPT@", SCRIPT)
     };
     if let Some(dir) = &args.into {
-        for file in &files {
-            let path = dir.join(file.path.trim_start_matches('/'));
-            files::install(&path, filled(file).as_bytes(), file.runs)
+        for (_, path, text) in files {
+            let runs = *path == SCRIPT;
+            let path = dir.join(path.trim_start_matches('/'));
+            files::install(&path, filled(text).as_bytes(), runs)
                 .with_context(|| format!("cannot write {}", terminal::path(&path)))?;
             output::print(|out| writeln!(out, "{}", terminal::path(&path)))?;
         }
         return Ok(Exit::Healthy);
     }
-    let several = files.len() > 1;
+    let several = files.clone().count() > 1;
     output::print(|out| {
-        for (at, file) in files.iter().enumerate() {
+        for (at, (_, path, text)) in files.enumerate() {
             // Between documents of YAML this is a comment, as it is in all the others.
             if at > 0 {
                 out.write_all(if args.what == IntegrationTarget::K8s {
@@ -211,13 +200,13 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
                     b"\n"
                 })?;
             }
-            let text = filled(file);
+            let text = filled(text);
             match text.split_once('\n') {
                 // The first line of a program says what runs it.
-                Some((first, rest)) if several && file.runs => {
-                    write!(out, "{first}\n# {}\n{rest}", file.path)?;
+                Some((first, rest)) if several && *path == SCRIPT => {
+                    write!(out, "{first}\n# {path}\n{rest}")?;
                 }
-                _ if several => write!(out, "# {}\n{text}", file.path)?,
+                _ if several => write!(out, "# {path}\n{text}")?,
                 _ => write!(out, "{text}")?,
             }
         }

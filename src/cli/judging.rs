@@ -18,6 +18,7 @@ use crate::terminal::{self, Colors, Escaping};
 
 /// How a verdict is shown, and what it takes for an exit status that says so.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Report and exit status")]
 pub struct JudgeArgs {
     /// The report's format; without it the site's, else text
     #[arg(long, value_enum)]

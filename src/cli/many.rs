@@ -18,8 +18,8 @@ use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::live::worker::Progress;
 use crate::probe::{self, together};
-use crate::report::many::{ManyNodesReport, NodePart, part};
-use crate::report::{Policy, RecordedNode, Report};
+use crate::report::many::ManyNodesReport;
+use crate::report::{Contents, Policy, RecordedNode, Report};
 use crate::source::recording::{Recording, RecordingBudget};
 
 /// How much a shell may print before what it was asked for.
@@ -67,7 +67,7 @@ impl ClusterMemory {
 
 /// What became of one recording.
 enum Read {
-    Node(Box<(NodePart, comparison::Sample)>),
+    Node(Box<(Contents, comparison::Sample)>),
     Log(Box<Recording>),
     /// It cannot be read: why.
     Not(String),
@@ -84,7 +84,7 @@ pub fn recordings(
     let count = recordings.len();
     let read = |at: usize| match &recordings[at] {
         log if log.header.log => Read::Log(Box::new(log.clone())),
-        one => Read::Node(Box::new(node(catalogue, one, count, policy, with_passes))),
+        one => judged_alone(catalogue, one, count, policy, with_passes),
     };
     let mut cluster = Cluster::default();
     each(count, ClusterMemory::default(), read, |at, read| {
@@ -131,11 +131,11 @@ pub fn verdicts(
 pub struct Gathering<'g> {
     /// Its own recording.
     pub own: &'g Recording,
-    /// Who gave a recording, and its text, packed or not.
+    /// The name of each giver of a recording, and its text, packed or not.
     pub given: &'g [(String, Vec<u8>)],
-    /// Who is expected, where the engine says it.
+    /// The expected nodes, if the engine says them.
     pub expected: Option<Vec<String>>,
-    /// Who is silent, and how that is known.
+    /// The nodes that did not respond, and how that is known.
     pub silent: Vec<(String, String)>,
     /// Memory for what they gave.
     pub memory: ClusterMemory,
@@ -150,8 +150,7 @@ pub fn gathered(
 ) -> Report {
     let (given, memory) = (gathering.given, gathering.memory);
     let count = given.len() + 1;
-    let judged =
-        |one: &Recording| Read::Node(Box::new(node(catalogue, one, count, policy, with_passes)));
+    let judged = |one: &Recording| judged_alone(catalogue, one, count, policy, with_passes);
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged(gathering.own),
         Some((name, bytes)) => {
@@ -241,13 +240,7 @@ pub fn hosts(
         return Ok(judged(catalogue, &[recording], policy, with_passes));
     }
     let read = |at: usize| match recording(&names[at]) {
-        Ok(one) => Read::Node(Box::new(node(
-            catalogue,
-            &one,
-            names.len(),
-            policy,
-            with_passes,
-        ))),
+        Ok(one) => judged_alone(catalogue, &one, names.len(), policy, with_passes),
         Err(why) => Read::Not(why),
     };
     let mut cluster = Cluster::default();
@@ -282,13 +275,7 @@ pub fn files(
 ) -> anyhow::Result<Report> {
     let read = |at: usize| match Recording::open_within(&paths[at], memory.of_each()) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
-        Ok(one) => Read::Node(Box::new(node(
-            catalogue,
-            &one,
-            paths.len(),
-            policy,
-            with_passes,
-        ))),
+        Ok(one) => judged_alone(catalogue, &one, paths.len(), policy, with_passes),
         Err(error) => Read::Not(error.to_string()),
     };
     let mut cluster = Cluster::default();
@@ -308,27 +295,27 @@ pub fn files(
 }
 
 /// Judges one node by itself.
-fn node(
+fn judged_alone(
     catalogue: &Catalogue,
     recording: &Recording,
     among: usize,
     policy: &Policy,
     with_passes: bool,
-) -> (NodePart, comparison::Sample) {
+) -> Read {
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
     let recorded = [(id, recording.header.utc.as_str())];
     let verdicts = judge_waived(catalogue, &mut facts, &recorded, is_of_node);
-    let part = part(
+    let part = Contents::of_nodes(
         catalogue,
         &facts,
         &verdicts,
-        &input::recorded(recording, id),
+        &[input::recorded(recording, id)],
         &policy.require,
         with_passes,
     );
-    (part, comparison::sample(&facts, id))
+    Read::Node(Box::new((part, comparison::sample(&facts, id))))
 }
 
 fn is_of_node(subject: Subject) -> bool {

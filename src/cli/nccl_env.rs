@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 use super::input::BadUsage;
 use super::{AskArgs, Format, input, output};
 use crate::exit::Exit;
+use crate::fact::device::NodeType;
 use crate::fact::nccl_version::Version;
 use crate::fact::port::PortState;
 use crate::fact::variable::{ValueDefect, VariableEffect};
@@ -132,7 +133,7 @@ pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<(
         ("RDMA ports", shown(facts, chosen, selection::HCAS)),
         ("  because", shown(facts, chosen, selection::HCAS_WHY)),
     ];
-    rows.extend(dropped(facts, node, chosen).map(|text| ("  not used", text)));
+    rows.extend(unusable(facts, node, chosen));
     rows.extend([
         (
             "bootstrap interface",
@@ -148,15 +149,17 @@ pub(super) fn text(out: &mut dyn Write, facts: &Facts, node: Id) -> io::Result<(
     write_rows(out, rows)
 }
 
-/// The ports that NCCL passes over, each with the reason.
-fn dropped(facts: &Facts, node: Id, chosen: Id) -> impl Iterator<Item = String> {
+/// The ports that NCCL passes over, and those that it takes although they do not work with it, each with the reason.
+fn unusable(facts: &Facts, node: Id, chosen: Id) -> impl Iterator<Item = (&'static str, String)> {
     let used = facts.known(chosen, selection::HCAS);
     let is = move |key| facts.known(chosen, key);
     let reason = move |id: Id| {
         let of = facts.parent(id)?;
         let name = facts.name(id).replace('/', ":");
         if used.as_ref()?.iter().any(|one| **one == *name) {
-            return None;
+            let is_iwarp = facts.known(of, device::NODE_TYPE) == Some(NodeType::Rnic);
+            let why = "iWARP, on which NCCL's queue pairs do not connect";
+            return is_iwarp.then(|| ("  does not work", format!("{name}: {why}")));
         }
         let why = match facts.known(id, port::STATE)? {
             _ if is(selection::WANTS_HCAS) == Some(false) => "NCCL does not look for RDMA ports",
@@ -169,7 +172,7 @@ fn dropped(facts: &Facts, node: Id, chosen: Id) -> impl Iterator<Item = String> 
             PortState::Active => "a process cannot open it",
             _ => "the port is not active",
         };
-        Some(format!("{name}: {why}"))
+        Some(("  not used", format!("{name}: {why}")))
     };
     facts.below(node, Subject::Port).filter_map(reason)
 }

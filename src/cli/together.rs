@@ -29,6 +29,7 @@ use crate::terminal;
 
 /// How nodes come together.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Several nodes")]
 pub struct TogetherArgs {
     /// Judge all nodes of this launch together: one process on each, started by srun, mpirun, torchrun or an Indexed Job. A step of Slurm on several nodes
     /// does so by itself. A RECORDING or --root, if given, is examined in place of this node
@@ -71,7 +72,7 @@ impl TogetherArgs {
     }
 }
 
-/// Who carries the verdict.
+/// The nodes that exit with the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExitOn {
     /// Rank 0; the others end with 0 where they did their part.
@@ -176,7 +177,7 @@ pub fn role(args: &TogetherArgs, of_this_machine: bool) -> anyhow::Result<Option
     }
     let launch = match launch::read(environment::variable) {
         Ok(launch) => launch,
-        // Who did not ask for others is not held up by variables that are none of his.
+        // Without --cluster, another program's variables stop nothing.
         Err(_) if !args.cluster => return Ok(None),
         Err(error) => return Err(bad(format!("--cluster: {error}"))),
     };

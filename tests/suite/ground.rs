@@ -135,6 +135,18 @@ const LINES: &[(&str, &str, &[&str], &str)] = &[
         "kernel/gpu-init-failed",
     ),
     (
+        "nvlink-discovery",
+        "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/971",
+        &["NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!"],
+        "kernel/nvlink-discovery-fails",
+    ),
+    (
+        "nvlink-discovery-update",
+        "https://github.com/NVIDIA/open-gpu-kernel-modules/issues/971",
+        &["NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!"],
+        "kernel/nvlink-discovery-fails",
+    ),
+    (
         "segfault-in-nccl",
         "https://github.com/aws/eks-node-monitoring-agent",
         &[

@@ -37,7 +37,7 @@ pub(crate) fn judged(recording: &Recording) -> Report {
 }
 
 /// The finding of a check, as a cause, a note or a consequence: its severity and sentence.
-fn said(report: &Report, id: &str) -> Option<(&'static str, String)> {
+pub(crate) fn said(report: &Report, id: &str) -> Option<(&'static str, String)> {
     let all = || report.causes.iter().chain(&report.notes);
     let found = all().find(|finding: &&Finding| finding.check == id);
     found.map(|finding| (finding.severity, finding.sentence.clone()))
@@ -148,6 +148,15 @@ fn a_fault_that_needs_a_reset_holds_between_one_hour_and_a_day_and_longer() {
             assert_eq!(said(&report, "kernel/earlier-fault"), None);
         }
     }
+}
+
+#[test]
+fn an_sxid_that_is_not_fatal_is_a_note() {
+    let line = "nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 22013, Non-fatal, Link 5 Minion Link DLREQ interrupt";
+    let report = judged(&kernel_log(NOW.into(), &[(99.0, line)]));
+    let (severity, sentence) = said(&report, "kernel/sxid-nonfatal").unwrap();
+    assert_eq!((severity, report.exit), ("note", 0), "{sentence}");
+    assert_eq!(said(&report, "kernel/sxid-fatal"), None);
 }
 
 #[test]

@@ -51,6 +51,7 @@ mod cuda;
 mod documents;
 mod engines;
 mod evidence;
+mod evidence_live;
 mod evidence_texts;
 mod firewall;
 mod fixtures;

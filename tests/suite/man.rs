@@ -297,6 +297,65 @@ fn each_subcommand_has_a_page() {
 }
 
 #[test]
+fn rdma_doctor_evidence_7() {
+    let what = "which outputs of tools to post, and what is read of them";
+    let mut page = title("rdma-doctor-evidence", 7, what);
+    let head = include_str!("man/rdma-doctor-evidence.7.head");
+    page.push_str(&head.replace('-', "\\-"));
+    // What the page asks for is read.
+    for line in head.lines() {
+        let Some(command) = line.strip_prefix(".B ").filter(|_| !line.contains('"')) else {
+            continue;
+        };
+        let argv: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        assert!(rdma_doctor::tool_output::is_read(&argv), "{command}");
+    }
+    let marks: toml::Table = include_str!("../../src/tool_output/marks.toml")
+        .parse()
+        .unwrap();
+    let names = |key: &str| marks[key].as_array().unwrap().iter();
+    let tools = |key: &str| names(key).filter_map(toml::Value::as_str);
+    let of_rows = |rows: &str| -> Vec<String> {
+        let words = names(rows).map(|row| row[0].as_array().map_or(&row[0], |argv| &argv[0]));
+        words
+            .map(|word| word.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut parts = std::collections::BTreeSet::new();
+    for row in names("subjects") {
+        let words = row[1].as_array().unwrap().iter();
+        let words: Vec<&str> = words.filter_map(toml::Value::as_str).collect();
+        parts.insert(format!("{} {}", row[0].as_str().unwrap(), words.join("|")));
+    }
+    let whole: std::collections::BTreeSet<&str> = tools("read")
+        .filter(|tool| !["log", "nccl-topology"].contains(tool))
+        .collect();
+    let is_read =
+        |tool: &String| tools("read").any(|one| one == tool) || of_rows("subjects").contains(tool);
+    let known: std::collections::BTreeSet<String> = of_rows("marks")
+        .into_iter()
+        .filter(|tool| !is_read(tool))
+        .collect();
+    let list = |items: Vec<String>| roff(&items.join(", "));
+    let _ = write!(
+        page,
+        ".SH TOOLS\n.TP\n.B read, whatever their arguments\n{}\n.TP\n.B read with one of these words\n{}\n\
+         .TP\n.B known by their lines, named and not read\n{}\n.PP\nThe XML that NCCL_TOPO_DUMP_FILE names is read as a \
+         topology file; tables of nccl\\-tests and perftest are judged with the log in which they stand.\n\
+         .SH SEE ALSO\n.BR rdma\\-doctor\\-check (1), \n.BR rdma\\-doctor\\-log (1), \n.BR rdma\\-doctor\\-areas (7)\n",
+        list(whole.into_iter().map(str::to_owned).collect()),
+        list(
+            parts
+                .into_iter()
+                .map(|part| part.replace(" |", " (alone)|"))
+                .collect()
+        ),
+        list(known.into_iter().collect()),
+    );
+    compare("rdma-doctor-evidence.7", &page);
+}
+
+#[test]
 fn the_intended_rule_of_the_manual_is_that_of_the_code() {
     let rule = include_str!("../../src/derive/intended.rs");
     let manual = include_str!("man/rdma-doctor-check.5.head");

@@ -1,5 +1,7 @@
 //! Options that subcommands share, and what explain finds.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn fixture(name: &str) -> String {
@@ -65,6 +67,23 @@ fn removed_spellings_work_with_a_notice() {
 }
 
 #[test]
+fn help_has_options_by_what_they_are_for_and_each_status() {
+    let check = said(&["check", "--help"]);
+    for heading in [
+        "This machine:",
+        "Several nodes:",
+        "Checks:",
+        "Report and exit status:",
+    ] {
+        assert!(check.contains(&format!("\n{heading}\n")), "{heading}");
+    }
+    for command in ["test", "facts"] {
+        let help = said(&[command, "--help"]);
+        assert!(help.contains(", 1 "), "{help}");
+    }
+}
+
+#[test]
 fn json_is_short_for_the_format() {
     let path = fixture("modelled-roce-nccl.jsonl");
     for command in ["check", "facts", "nccl-env", "topo"] {
@@ -122,6 +141,27 @@ fn what_could_not_be_judged_is_listed_by_what_would_supply_it() {
         short.contains("… and ") && !all.contains("(--all)"),
         "{short}"
     );
+}
+
+#[test]
+fn nccl_env_says_that_iwarp_does_not_work() {
+    let flat = Path::new(env!("CARGO_TARGET_TMPDIR")).join("iwarp.jsonl");
+    let path = flat.to_string_lossy();
+    let from = fixture("modelled-roce-nccl-files.jsonl");
+    said(&["record", "--from", &from, "-o", &path]);
+    let text = fs::read_to_string(&*path).expect("a recording");
+    let node_type = |line: &str| line.contains("mlx5_2/node_type");
+    let as_iwarp = text.lines().map(|line| match node_type(line) {
+        true => line.replace("1: CA", "4: RNIC"),
+        false => line.to_owned(),
+    });
+    let iwarp: Vec<String> = as_iwarp.collect();
+    fs::write(&*path, iwarp.join("\n") + "\n").expect("a recording");
+    let env = said(&["nccl-env", &path]);
+    let works_not = env.lines().filter(|line| line.contains("does not work"));
+    let works_not: Vec<&str> = works_not.map(str::trim).collect();
+    assert_eq!(works_not.len(), 1, "{env}");
+    assert!(works_not[0].contains("mlx5_2:1: iWARP"), "{env}");
 }
 
 #[test]

@@ -55,7 +55,12 @@ fn redate(path: &Path, utc: &str) {
 
 /// A walk through a site's CI: two good nodes are blessed, one breaks, its finding is waived, and the waiver expires. `record` writes a node's recording,
 /// of the second one as it is when it is broken if that is asked for.
-fn walk(name: &str, options: &[&str], broken: [&str; 2], record: &dyn Fn(&str, &Path, bool)) {
+pub(crate) fn walk(
+    name: &str,
+    options: &[&str],
+    broken: [&str; 2],
+    record: &dyn Fn(&str, &Path, bool),
+) {
     let dir = directory(name);
     let at = |name: &str| dir.join(name);
     let place = dir.to_str().unwrap();

@@ -3,7 +3,7 @@
 //! `INSTA_UPDATE=always` (make bless) writes the drawings.
 
 use crate::process::run_doctor as doctor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rdma_doctor::cli::input;
 use rdma_doctor::report::topology::{Topology, text};
@@ -97,11 +97,22 @@ fn the_command() {
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(json["node"], "ib-node");
 
-    // A machine, whatever it has; a tree that holds nothing; no such recording; a recording and a tree.
+    // A machine, whatever it has; a tree that says nothing of it; no such recording; a recording and a tree.
     assert_eq!(doctor(&["topo"]).status.code(), Some(0));
-    let empty = doctor(&["topo", "--root", env!("CARGO_TARGET_TMPDIR")]);
+    let tree = Path::new(env!("CARGO_TARGET_TMPDIR")).join("topo-tree");
+    std::fs::create_dir_all(tree.join("copy/etc")).unwrap();
+    let of = |tree: &Path| doctor(&["topo", "--root", tree.to_str().unwrap()]);
+    let empty = of(&tree.join("copy"));
     assert_eq!(empty.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&empty.stdout).contains("GPUs unknown · adapters unknown"));
+    // A level too high is no tree, and the one below is named.
+    let above = of(&tree);
+    assert_eq!(above.status.code(), Some(65));
+    let said = String::from_utf8_lossy(&above.stderr).into_owned();
+    assert!(
+        said.contains("no sys, proc or etc") && said.contains("topo-tree/copy?"),
+        "{said}"
+    );
     assert_eq!(doctor(&["topo", "/no/such/file"]).status.code(), Some(65));
     let both = ["topo", "--root", "/", path];
     assert_eq!(doctor(&both).status.code(), Some(64));

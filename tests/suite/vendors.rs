@@ -125,6 +125,7 @@ fn healthy_adapters_of_each_vendor_are_quiet() {
         ("mana", ["0x1414", "0x00ba"], &[]),
         ("ionic", ["0x1dd8", "0x1002"], &["hca_type", "hw_rev"]),
         ("hns3", ["0x19e5", "0xa222"], &[]),
+        ("efa", ["0x1d0f", "0xefa2"], &[]),
     ] {
         let mut overlay = adapters(driver, ids, attributes);
         let (status, report) = overlay.judged(&[]);
@@ -154,6 +155,28 @@ fn healthy_adapters_of_each_vendor_are_quiet() {
             troubles(&report)
         );
     }
+}
+
+/// Slingshot has no verbs: only its links are examined, and that is said.
+#[test]
+fn slingshot_links_are_examined() {
+    let bases = ["modelled-slingshot.jsonl", "host-without-rdma.jsonl.zst"];
+    let mut overlay = Overlay::of("cxi", &bases);
+    let (_, report) = overlay.judged(&["--require", "host"]);
+    assert_eq!(troubles(&report), Vec::<String>::new());
+    let whole = report.to_string();
+    assert!(whole.contains("only their links are examined"), "{whole}");
+    // The second generation has its ports by number.
+    let port = "/sys/class/cxi/cxi2/device/port";
+    overlay.none(&format!("{port}/link"));
+    overlay.text(&format!("{port}/0/link/state"), "down\n");
+    let (status, report) = overlay.judged(&["--require", "host"]);
+    assert_eq!(status, 1, "{}", report["headline"]);
+    let [trouble] = &troubles(&report)[..] else {
+        panic!("{:?}", troubles(&report));
+    };
+    assert!(trouble.contains("device/slingshot-link-down"), "{trouble}");
+    assert!(trouble.contains("cxi2 (down)"), "{trouble}");
 }
 
 const AMD: [&str; 3] = [

@@ -721,6 +721,23 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
     assert_eq!(hosts, ["n0", "n1"]);
 }
 
+/// A site's CI over recordings of two machines: the second one is recorded again when it is broken.
+#[test]
+fn a_recorded_node_that_breaks_is_told_waived_and_told_again() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("recorded-nodes");
+    run_nodes("recorded-nodes", &binary, &out);
+    let broken = ["firewall/roce-blocked", "RoCE v2 in on eth0"];
+    crate::recorded_nodes::walk("walk-vm", &[], broken, &|node, to, is_broken| {
+        let state = if is_broken { "broken" } else { "good" };
+        fs::copy(out.join(format!("{state}-{node}.jsonl")), to)
+            .unwrap_or_else(|error| panic!("{state} {node}: {error}"));
+    });
+}
+
 /// A row of `path-faults`.
 struct PathFault {
     name: String,
@@ -881,4 +898,71 @@ fn the_doctor_changes_nothing() {
             .collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// What the tools of a machine print leads to the verdicts to which its recording leads, in all that both decide.
+#[test]
+fn outputs_of_tools_and_a_recording_agree() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("outputs");
+    fs::create_dir_all(&out).unwrap();
+    let ran = run_vm(&[], "outputs", &binary, &out).unwrap();
+    assert!(ran.status.success(), "{}", tail(&ran.stderr));
+    let catalogue = rdma_doctor::check::Catalogue::embedded().unwrap();
+    let [live, tools] = ["live.jsonl", "tools.txt"].map(|file| {
+        let recordings = rdma_doctor::cli::evidence::open(&out.join(file)).unwrap();
+        let (facts, _) = rdma_doctor::cli::input::facts(&recordings);
+        let mut decided = std::collections::BTreeMap::new();
+        for verdict in rdma_doctor::check::judge(&catalogue, &facts) {
+            use rdma_doctor::check::Outcome;
+            let fails = match verdict.outcome {
+                Outcome::Passes(_) => false,
+                Outcome::Fails | Outcome::FailsIf => true,
+                _ => continue,
+            };
+            // The machine is named by what it is called here and there.
+            let subject = match facts.subject(verdict.subject).name() {
+                name @ ("node" | "cluster") => name.to_owned(),
+                name => format!("{name} {}", facts.name(verdict.subject)),
+            };
+            decided.insert(
+                (catalogue.checks[verdict.check].id.to_string(), subject),
+                fails,
+            );
+        }
+        decided
+    });
+    let both = live
+        .iter()
+        .filter(|(verdict, _)| tools.contains_key(*verdict));
+    let (mut agreed, mut failed, mut wrong) = (0, 0, String::new());
+    for (verdict, fails) in both {
+        match tools[verdict] == *fails {
+            true => agreed += 1,
+            false => drop(writeln!(
+                wrong,
+                "{verdict:?} fails: {fails} live, {} by tools",
+                !fails
+            )),
+        }
+        failed += usize::from(*fails);
+    }
+    // A flow that a recording knows not to be used is no flow there, but its check can fail for another.
+    let fails_live = |check: &str| live.iter().any(|((of, _), fails)| *fails && of == check);
+    let failing = tools.iter().filter(|(_, fails)| **fails);
+    for (verdict, _) in failing.filter(|((check, _), _)| !fails_live(check)) {
+        let _ = writeln!(wrong, "{verdict:?} fails by tools alone");
+    }
+    say(&format!(
+        "{agreed} verdicts agree, {failed} of them failures; {} live, {} by tools",
+        live.len(),
+        tools.len()
+    ));
+    assert!(
+        wrong.is_empty() && failed > 2 && agreed > 20,
+        "{agreed} agree, {failed} failures\n{wrong}"
+    );
 }

@@ -139,7 +139,7 @@ fn note(recording: &mut Recording, offset: ClockOffset, run: u64) {
     }
 }
 
-/// Who did not come, by the best name that it has, and why as far as is known.
+/// The nodes that did not connect, each by its best name, and the reason if it is known.
 fn silent(
     place: &NodePlacement,
     own: &Recording,

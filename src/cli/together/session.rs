@@ -22,7 +22,7 @@ const MOST: u64 = 16 << 20;
 /// How long rank 0 may take to say who is there, beyond the time in which the others come.
 const TELLING: Duration = Duration::from_secs(10);
 
-/// Who is there.
+/// The nodes that connected.
 #[derive(Debug, Serialize, Deserialize)]
 struct Attendance {
     names: BTreeMap<u64, String>,
@@ -33,7 +33,7 @@ struct Attendance {
 pub struct Joined {
     /// The session.
     pub session: Session,
-    /// Who was expected and did not come.
+    /// The expected nodes that did not connect.
     pub silent: Vec<Silent>,
 }
 
