@@ -34,8 +34,28 @@ impl Listing {
         self.has_all || self.tables.contains(&table)
     }
 
-    /// The routes and the rules; what leads to a table that is not listed is open.
-    fn known(&self, six: bool) -> (Vec<Route>, Vec<Rule>) {
+    /// The routes to networks, which the kernel is asked for first.
+    fn networks(&self) -> impl Iterator<Item = &Route> {
+        let is_network = |route: &&Route| route.refuses.is_none() && !is_host(route.to);
+        self.routes.iter().filter(is_network)
+    }
+
+    /// With those that refuse, and those to one host in a network that the machine is connected to: a probe asks for no others.
+    fn ways(&self) -> Vec<Route> {
+        let is_connected = |net: &&Route| !net.gateway && net.to.length > 0;
+        let connected: Vec<Network> = self
+            .networks()
+            .filter(is_connected)
+            .map(|net| net.to)
+            .collect();
+        let is_inside = |to: Network| connected.iter().any(|net| net.contains(to));
+        let counts =
+            |route: &&Route| route.refuses.is_some() || !is_host(route.to) || is_inside(route.to);
+        self.routes.iter().filter(counts).cloned().collect()
+    }
+
+    /// The rules; what leads to a table that is not listed is open.
+    fn rules(&self, six: bool) -> Vec<Rule> {
         let unknown = || Rule::every(six, Action::Unlisted).into_iter().collect();
         let mut rules = self.rules.clone().unwrap_or_else(unknown);
         for rule in &mut rules {
@@ -46,8 +66,13 @@ impl Listing {
                 rule.action = Action::Unlisted;
             }
         }
-        (self.routes.clone(), rules)
+        rules
     }
+}
+
+/// Whether it is one host's.
+fn is_host(to: Network) -> bool {
+    to.length == if to.six { 128 } else { 32 }
 }
 
 /// The interfaces, of which one that nobody numbers has a number that none has.
@@ -89,11 +114,15 @@ pub(super) fn state(ask: &Ask<'_>, outputs: &[Output], facts: &mut Facts, node: 
                 of.has_all |= listed == "all";
                 of.tables.extend(table_of(listed));
                 let own = if listed == "all" { "main" } else { listed };
-                let all = entries(output, begins_route, ROUTE);
-                let all = all
-                    .iter()
-                    .filter_map(|words| route(words, own, six, &mut indexes));
-                of.routes.extend(all);
+                // All tables are those of both families, unless one is asked for.
+                for words in entries(output, begins_route, ROUTE) {
+                    let Some(route) = route(&words, own, six, &mut indexes) else {
+                        continue;
+                    };
+                    let of = &mut families[usize::from(route.to.six)];
+                    of.has_all |= listed == "all";
+                    of.routes.push(route);
+                }
                 of_routes.get_or_insert(output.origin());
             }
             ["rule" | "ru"] => {
@@ -128,8 +157,9 @@ pub(super) fn state(ask: &Ask<'_>, outputs: &[Output], facts: &mut Facts, node: 
         six: known(true),
     };
     let [four, six] = &families;
-    let of_six = Fact::Known(six.known(true), origin.clone());
-    printed::ways(facts, node, four.known(false), of_six, &neighbours, &origin);
+    let of_six = Fact::Known((six.ways(), six.rules(true)), origin.clone());
+    let of_four = (four.ways(), four.rules(false));
+    printed::ways(facts, node, of_four, of_six, &neighbours, &origin);
     if !four.lists(MAIN) {
         return;
     }
@@ -155,10 +185,9 @@ pub(super) fn state(ask: &Ask<'_>, outputs: &[Output], facts: &mut Facts, node: 
         rails.push((name, Fact::Known(index, origin.clone())));
     }
     if rails.len() > 1 {
-        let (routes, rules) = four.known(false);
         let known = (
-            Fact::Known(routes, origin.clone()),
-            Fact::Known(rules, origin),
+            Fact::Known(four.networks().cloned().collect(), origin.clone()),
+            Fact::Known(four.rules(false), origin),
         );
         rail::addressing(ask, facts, node, &rails, (&known.0, &known.1));
     }
@@ -273,23 +302,30 @@ fn table_of(word: &str) -> Option<u32> {
     }
 }
 
-/// `10.1.0.0/24 dev eth1 proto kernel scope link src 10.1.0.1`
+/// `10.1.0.0/24 dev eth1 proto kernel scope link src 10.1.0.1`; `None` for one that leads to no peers: the machine's own addresses,
+/// groups, and the network of a link, which every interface has.
 fn route(words: &[String], table: &str, six: bool, indexes: &mut Indexes) -> Option<Route> {
     let first = words.first()?;
     let refuses = refusing_word(first);
     let has_type = refuses.is_some() || TYPES.contains(&&**first);
+    if has_type && refuses.is_none() && first != "unicast" {
+        return None;
+    }
     let words = words.get(usize::from(has_type)..)?;
     let after = |key: &str| words.iter().skip_while(|word| *word != key).nth(1);
     let number = |key: &str| after(key).and_then(|word| word.parse().ok());
     let gateway_address = after("via").and_then(|word| word.parse().ok());
     let out = words.windows(2).filter(|pair| pair[0] == "dev");
+    let six = six || gateway_address.is_some_and(|a: IpAddr| a.is_ipv6());
+    let to = network(words.first()?, six)?;
+    let table = table_of(after("table").map_or(table, |word| word))?;
+    if refuses.is_none() && (table == LOCAL || (to.six && to.is_link_local())) {
+        return None;
+    }
     Some(Route {
         refuses,
-        to: network(
-            words.first()?,
-            six || gateway_address.is_some_and(|a: IpAddr| a.is_ipv6()),
-        )?,
-        table: table_of(after("table").map_or(table, |word| word))?,
+        to,
+        table,
         metric: number("metric").unwrap_or(0),
         gateway: after("via").is_some(),
         gateway_address,
