@@ -54,7 +54,7 @@ pub use condition::Condition;
 pub use config::SiteConfig;
 pub use diagnostic::CheckError;
 pub(crate) use diagnostic::nearest as nearest_name;
-pub use evidence::{Evidence, MissingFact};
+pub use evidence::{Evidence, Lacks, MissingFact};
 pub use example::{Example, Expected, try_example};
 pub(crate) use glob::fits as glob_fits;
 pub use inventory::{Inventory, InventoryItem, items_of};

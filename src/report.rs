@@ -54,7 +54,7 @@ pub use node_head::{NodeHead, RecordedNode};
 pub use open_question::OpenQuestion;
 pub use waived_finding::WaivedFinding;
 
-use crate::check::{Catalogue, Severity, Verdict};
+use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
 use crate::fact::Facts;
@@ -226,6 +226,8 @@ pub fn report(
     with_passes: bool,
 ) -> Report {
     let require = &policy.require;
+    let lacks = Lacks::of(catalogue, facts, verdicts);
+    let verdicts = (verdicts, &lacks);
     let mut contents =
         Contents::of_nodes(catalogue, facts, verdicts, recordings, require, with_passes);
     let of_all = areas::of_all(catalogue, facts, verdicts, require);

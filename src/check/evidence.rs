@@ -1,9 +1,12 @@
 //! The evidence of a verdict, and the missing facts of an open one.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use super::Check;
+use foldhash::fast::FixedState;
+
 use super::condition::{JudgeContext, Lineage, NamedOperand, Slot};
+use super::{Catalogue, Check, Missing, Outcome, Verdict};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
 
 /// One fact that a verdict rests on, or would.
@@ -84,6 +87,32 @@ impl Check {
     pub fn missing(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
         let lacks = self.lacks(facts, id);
         lacks.into_iter().map(MissingFact::into_evidence).collect()
+    }
+}
+
+/// What keeps verdicts from being decided: worked out once, since most checks of a node are open and several readers ask.
+pub struct Lacks<'f>(HashMap<(usize, Id), Vec<MissingFact<'f>>, FixedState>);
+
+impl<'f> Lacks<'f> {
+    /// Those of the verdicts that lack facts.
+    pub fn of(catalogue: &Catalogue, facts: &'f Facts, verdicts: &[Verdict]) -> Self {
+        let is_open = |verdict: &&Verdict| {
+            matches!(
+                verdict.outcome,
+                Outcome::Unknown(Missing::Facts) | Outcome::FailsIf
+            )
+        };
+        let lacks = |verdict: &Verdict| {
+            let lacks = catalogue.checks[verdict.check].lacks(facts, verdict.subject);
+            ((verdict.check, verdict.subject), lacks)
+        };
+        Lacks(verdicts.iter().filter(is_open).map(lacks).collect())
+    }
+
+    /// As [`Check::lacks`] has it; none of a verdict that is decided.
+    pub fn get(&self, verdict: &Verdict) -> &[MissingFact<'f>] {
+        let lacks = self.0.get(&(verdict.check, verdict.subject));
+        lacks.map_or(&[], Vec::as_slice)
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 
 use super::input::{self, BadInput};
 use super::output;
-use crate::check::{Catalogue, Recorded, Verdict, judge_waived};
+use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
@@ -307,10 +307,11 @@ fn judged_alone(
     derive::of_nodes(&mut facts, among as u64);
     let recorded = [(id, recording.header.utc.as_str())];
     let verdicts = judge_waived(catalogue, &mut facts, &recorded, is_of_node);
+    let lacks = Lacks::of(catalogue, &facts, &verdicts);
     let part = Contents::of_nodes(
         catalogue,
         &facts,
-        &verdicts,
+        (&verdicts, &lacks),
         &[input::recorded(recording, id)],
         &policy.require,
         with_passes,

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use crate::check::Verdict;
 use crate::check::{
-    Area, Catalogue, Check, FactName, Missing, MissingFact, Outcome, Required, Severity,
+    Area, Catalogue, Check, FactName, Lacks, Missing, MissingFact, Outcome, Required, Severity,
     SubjectEssentials,
 };
 use crate::fact::{Facts, Gap, GapKind, Id, Subject};
@@ -110,7 +110,7 @@ pub enum RequiredAreas {
 pub fn survey(
     catalogue: &Catalogue,
     facts: &Facts,
-    verdicts: &[Verdict],
+    (verdicts, lacks): (&[Verdict], &Lacks<'_>),
     of: Id,
     require: &RequiredAreas,
 ) -> Vec<AreaSurvey> {
@@ -139,6 +139,7 @@ pub fn survey(
             catalogue,
             facts,
             of,
+            of_verdicts: lacks,
             lacks: Vec::new(),
         };
         let (open, decided) = match of_area.get(&*area.name) {
@@ -154,6 +155,7 @@ struct Surveyor<'a> {
     catalogue: &'a Catalogue,
     facts: &'a Facts,
     of: Id,
+    of_verdicts: &'a Lacks<'a>,
     lacks: Vec<AreaGap>,
 }
 
@@ -408,7 +410,7 @@ impl Surveyor<'_> {
                 self.facts.members(subject, verdict.subject).err()
             }
             _ => {
-                let lacks = check.lacks(self.facts, verdict.subject);
+                let lacks = self.of_verdicts.get(verdict);
                 let mut gaps = lacks.iter().map(MissingFact::gap);
                 gaps.find(|gap| is(gap, verdict.subject)).cloned()
             }

@@ -15,6 +15,8 @@ words! {
         AllReduceBench = "all_reduce_bench",
         /// perftest: `ib_write_bw` and the others.
         Perftest = "perftest",
+        /// iperf3: TCP and UDP.
+        Iperf3 = "iperf3",
     }
 }
 

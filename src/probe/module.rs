@@ -1,7 +1,7 @@
 //! Kernel modules that matter to RDMA and GPUs.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::FixedState;
 
@@ -57,8 +57,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// Names of modules.
-type Names = HashSet<String, FixedState>;
+/// Names of modules that matter.
+type Names = HashSet<&'static str, FixedState>;
 
 /// The machine's kernel modules.
 struct KernelModules {
@@ -119,20 +119,33 @@ fn unknown(gap: &Gap) -> (Fact<bool>, Fact<bool>) {
     (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone()))
 }
 
-/// The names in /proc/modules: the first word of each line.
-fn loaded_modules(text: &str) -> Names {
-    text.lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect()
+/// The module of this name, if it matters. The kernel takes `-` and `_` for the same.
+fn mattering(name: &str) -> Option<&'static str> {
+    static ALL: LazyLock<Names> = LazyLock::new(|| {
+        let all = IN_TREE.split(' ').chain(OUT_OF_TREE.split(' '));
+        all.collect()
+    });
+    match name.contains('-') {
+        true => ALL.get(&*name.replace('-', "_")).copied(),
+        false => ALL.get(name).copied(),
+    }
 }
 
-/// The names in modules.builtin: `kernel/drivers/infiniband/core/ib_core.ko`. The kernel takes `-` and `_` for the same.
+/// Those in /proc/modules: the first word of each line.
+fn loaded_modules(text: &str) -> Names {
+    let names = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    names.filter_map(mattering).collect()
+}
+
+/// Those in modules.builtin: `kernel/drivers/infiniband/core/ib_core.ko`.
 fn builtin_modules(text: &str) -> Names {
-    text.lines()
-        .filter_map(|line| line.trim().rsplit('/').next()?.strip_suffix(".ko"))
-        .map(|name| name.replace('-', "_"))
-        .collect()
+    let names = text
+        .lines()
+        .filter_map(|line| line.trim_end().rsplit('/').next());
+    let names = names.filter_map(|file| file.strip_suffix(".ko"));
+    names.filter_map(mattering).collect()
 }
 
 #[cfg(test)]

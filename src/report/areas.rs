@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{RecordedNode, clause, many, plural};
-use crate::check::{Catalogue, Verdict};
+use crate::check::{Catalogue, Lacks, Verdict};
 use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey, RequiredAreas, survey};
 use crate::fact::{Facts, GapKind, Id, RECORD_THE_MACHINE, Subject, node};
 
@@ -187,7 +187,7 @@ fn is_unrecorded(survey: &AreaSurvey, of_outputs: bool) -> bool {
 pub(super) fn of_nodes(
     catalogue: &Catalogue,
     facts: &Facts,
-    verdicts: &[Verdict],
+    verdicts: (&[Verdict], &Lacks<'_>),
     recordings: &[RecordedNode],
     require: &RequiredAreas,
 ) -> Vec<AreaLine> {
@@ -206,7 +206,7 @@ pub(super) fn of_nodes(
 pub(super) fn of_all(
     catalogue: &Catalogue,
     facts: &Facts,
-    verdicts: &[Verdict],
+    verdicts: (&[Verdict], &Lacks<'_>),
     require: &RequiredAreas,
 ) -> Vec<AreaLine> {
     let mut lines = of(catalogue, facts, verdicts, Facts::CLUSTER, require);
@@ -217,7 +217,7 @@ pub(super) fn of_all(
 fn of(
     catalogue: &Catalogue,
     facts: &Facts,
-    verdicts: &[Verdict],
+    verdicts: (&[Verdict], &Lacks<'_>),
     of: Id,
     require: &RequiredAreas,
 ) -> Vec<AreaLine> {

@@ -8,7 +8,7 @@ use super::{
     AreaLine, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode, Report,
     WaivedFinding, areas,
 };
-use crate::check::{Catalogue, Severity, Verdict};
+use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis;
 use crate::diagnosis::areas::RequiredAreas;
 use crate::fact::{Facts, Subject, node};
@@ -40,7 +40,7 @@ impl Contents {
     pub fn of_nodes(
         catalogue: &Catalogue,
         facts: &Facts,
-        verdicts: &[Verdict],
+        (verdicts, lacks): (&[Verdict], &Lacks<'_>),
         recordings: &[RecordedNode],
         require: &RequiredAreas,
         with_passes: bool,
@@ -60,11 +60,11 @@ impl Contents {
                 .iter()
                 .map(|one| NodeHead::of(facts, one))
                 .collect(),
-            areas: areas::of_nodes(catalogue, facts, verdicts, recordings, require),
+            areas: areas::of_nodes(catalogue, facts, (verdicts, lacks), recordings, require),
             damage: damage(catalogue, facts, recordings),
             causes: causes.iter().map(|cause| writer.finding(cause)).collect(),
             waived: writer.waived(verdicts),
-            open: writer.open(verdicts),
+            open: writer.open(verdicts, lacks),
             failures: failures.collect(),
             passes: match with_passes {
                 true => writer.passes(verdicts),

@@ -11,7 +11,7 @@ use super::{
     Consequence, Contents, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, Report,
     WaivedFinding, areas, contents,
 };
-use crate::check::{Catalogue, Check, Verdict};
+use crate::check::{Catalogue, Check, Lacks, Verdict};
 use crate::derive::comparison::Concerns;
 use crate::diagnosis;
 use crate::fact::{Facts, Id};
@@ -32,7 +32,7 @@ pub struct ManyNodesReport {
     causes: BTreeMap<usize, FoldedFinding>,
     /// Each with its subjects on the nodes.
     open: Vec<(OpenQuestion, NodeSentences)>,
-    open_at: HashMap<String, usize>,
+    open_at: HashMap<String, usize, RandomState>,
     failures: NodeSentences,
     areas: areas::FoldedAreas,
     damage: NodeSentences,
@@ -287,7 +287,8 @@ impl ManyNodesReport {
             facts,
             several: false,
         };
-        for question in writer.open(verdicts) {
+        let lacks = Lacks::of(catalogue, facts, verdicts);
+        for question in writer.open(verdicts, &lacks) {
             self.add_open_question(question, None);
         }
         let mut sum = self.sum;
@@ -298,8 +299,8 @@ impl ManyNodesReport {
         sum.waived.extend(writer.waived(verdicts));
         sum.is_empty = contents::is_empty(facts) && (sum.nodes.is_empty() || sum.is_empty);
         sum.areas = self.areas.lines();
-        sum.areas
-            .extend(areas::of_all(catalogue, facts, verdicts, &policy.require));
+        let of_all = areas::of_all(catalogue, facts, (verdicts, &lacks), &policy.require);
+        sum.areas.extend(of_all);
         sum.damage = self.damage.written(&sum.nodes);
         sum.failures = self.failures.written(&sum.nodes);
         let folded = self.open.into_iter().map(|(mut question, of_nodes)| {

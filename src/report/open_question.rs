@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::finding::{EvidenceLine, evidence_line};
 use super::writer::Writer;
-use crate::check::{Missing, MissingFact, Outcome, Verdict};
+use crate::check::{Lacks, Missing, MissingFact, Outcome, Verdict};
 use crate::fact::{Gap, Subject};
 
 /// A check that could not be decided.
@@ -27,10 +27,10 @@ pub struct OpenQuestion {
 
 /// The missing facts of an open verdict.
 #[derive(Clone)]
-enum OpenReason<'f> {
+enum OpenReason<'l> {
     /// Which members there are; why that is unknown.
     Members(Subject, Option<Gap>),
-    Facts(Vec<MissingFact<'f>>),
+    Facts(&'l [MissingFact<'l>]),
 }
 
 impl OpenReason<'_> {
@@ -41,7 +41,7 @@ impl OpenReason<'_> {
                 a == b && why(gap_a) == why(gap_b)
             }
             (OpenReason::Facts(a), OpenReason::Facts(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.is_like(b))
+                a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| a.is_like(b))
             }
             _ => false,
         }
@@ -68,17 +68,19 @@ impl OpenReason<'_> {
                     decides: true,
                 }]
             }
-            OpenReason::Facts(lacks) => lacks
-                .into_iter()
-                .map(|lack| evidence_line(lack.into_evidence()))
-                .collect(),
+            OpenReason::Facts(lacks) => {
+                let lines = lacks.iter().cloned();
+                lines
+                    .map(|lack| evidence_line(lack.into_evidence()))
+                    .collect()
+            }
         }
     }
 }
 
 impl Writer<'_> {
     /// What is open: of each check one question for those instances that wait for the same.
-    pub(super) fn open(&self, verdicts: &[Verdict]) -> Vec<OpenQuestion> {
+    pub(super) fn open(&self, verdicts: &[Verdict], lacks: &Lacks<'_>) -> Vec<OpenQuestion> {
         let mut open: Vec<OpenQuestion> = Vec::new();
         // Of the check whose verdicts are at hand (they stand together): what each of its questions waits for, and which it is.
         let mut asked: Vec<(OpenReason<'_>, usize)> = Vec::new();
@@ -96,7 +98,7 @@ impl Writer<'_> {
                     let gap = self.facts.members(*subject, verdict.subject).err();
                     OpenReason::Members(*subject, gap)
                 }
-                Missing::Facts => OpenReason::Facts(check.lacks(self.facts, verdict.subject)),
+                Missing::Facts => OpenReason::Facts(lacks.get(verdict)),
             };
             let name = self.name(verdict.subject);
             // Most instances wait for the same: nothing is put into words for them.

@@ -385,13 +385,13 @@ pub fn from_hex(hex: &str) -> Option<Vec<u8>> {
     let (pairs, []) = hex.as_bytes().as_chunks::<2>() else {
         return None;
     };
-    let mut bytes = Vec::with_capacity(pairs.len());
     let mut all = 0;
-    for [high, low] in pairs {
+    let byte = |[high, low]: &[u8; 2]| {
         let (high, low) = (VALUES[usize::from(*high)], VALUES[usize::from(*low)]);
         all |= high | low;
-        bytes.push(high << 4 | low & 0xf);
-    }
+        high << 4 | low & 0xf
+    };
+    let bytes = pairs.iter().map(byte).collect();
     (all < 16).then_some(bytes)
 }
 

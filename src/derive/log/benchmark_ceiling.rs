@@ -23,7 +23,8 @@ struct Bound {
 /// States what each result of a collective is compared with.
 pub(super) fn derive(facts: &mut Facts) {
     for id in facts.all(Subject::Benchmark).collect::<Vec<_>>() {
-        if facts.known(id, benchmark::TOOL) == Some(BenchmarkTool::Perftest) {
+        let tool = facts.known(id, benchmark::TOOL);
+        if let Some(BenchmarkTool::Perftest | BenchmarkTool::Iperf3) = tool {
             continue;
         }
         let how = "the table, and what stands beside it";

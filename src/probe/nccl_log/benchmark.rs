@@ -34,6 +34,7 @@ fn table(file: &Arc<str>, block: &Block, facts: &mut Facts) -> Option<Id> {
         "nccl-tests" => BenchmarkTool::NcclTests,
         "all-reduce-bench" => BenchmarkTool::AllReduceBench,
         "perftest" => BenchmarkTool::Perftest,
+        "iperf3" => BenchmarkTool::Iperf3,
         _ => return None,
     };
     let place = super::place(file, first.number);
@@ -47,9 +48,10 @@ fn table(file: &Arc<str>, block: &Block, facts: &mut Facts) -> Option<Id> {
         BenchmarkTool::NcclTests => nccl_tests(lines(), block.is_cut, facts, id, &mut rows),
         BenchmarkTool::AllReduceBench => all_reduce_bench(lines(), facts, id, &mut rows),
         BenchmarkTool::Perftest => perftest(lines(), facts, id, &mut rows),
+        BenchmarkTool::Iperf3 => iperf3(lines(), facts, id, &mut rows),
     }
     facts.set(id, fact::ROWS, first.known(rows.count));
-    if let Some((size, origin)) = rows.largest {
+    if let Some((size, origin)) = rows.largest.filter(|(size, _)| *size > 0) {
         facts.set(id, fact::LARGEST, Fact::Known(Bytes(size), origin));
     }
     if let Some((rate, origin)) = rows.best {
@@ -320,6 +322,46 @@ fn size(text: &str) -> Option<u64> {
     };
     let number: f64 = number.parse().ok()?;
     (number < 1e6).then_some((number * f64::from(1u32 << shift)) as u64)
+}
+
+/// `[  5]   0.00-10.00  sec  10.9 GBytes  9.39 Gbits/sec   12   sender`; of several streams `[SUM]` stands last.
+fn iperf3<'p>(
+    lines: impl Iterator<Item = OutputLine<'p>>,
+    facts: &mut Facts,
+    id: Id,
+    rows: &mut Rows,
+) {
+    const UNITS: [(&str, f64); 4] = [
+        ("Gbits/sec", 1e9),
+        ("Mbits/sec", 1e6),
+        ("Kbits/sec", 1e3),
+        ("bits/sec", 1.0),
+    ];
+    for line in lines {
+        let text = line.text.trim();
+        if let Some(error) = text.strip_prefix("iperf3: error - ") {
+            let failure = match error.starts_with("unable to connect") {
+                true => BenchmarkFailure::NotConnected,
+                false => BenchmarkFailure::Other,
+            };
+            facts.set(id, fact::FAILURE, line.known(failure));
+            facts.set(id, fact::FAILURE_TEXT, line.known(error.into()));
+        }
+        // The receiver's sums: what was sent and lost is none of them.
+        if let Some(row) = text.strip_suffix("receiver")
+            && let Some(at) = row.find("bits/sec")
+        {
+            let words: Vec<&str> = row[..at + "bits/sec".len()].split_whitespace().collect();
+            let rate = match words[..] {
+                [.., number, unit] => UNITS.iter().find_map(|(name, scale)| {
+                    Some(number.parse::<f64>().ok()? * scale).filter(|_| *name == unit)
+                }),
+                _ => None,
+            };
+            rows.add(&line, 0, rate);
+            facts.set(id, fact::FAILURE, line.known(BenchmarkFailure::None));
+        }
+    }
 }
 
 fn perftest<'p>(

@@ -34,12 +34,16 @@ pub(super) fn width(text: &str) -> Result<u64, String> {
 /// The sum of these counters of `aer_dev_correctable` and its kin: a name and a number a line.
 fn sum(text: &str, counts: impl Fn(&str) -> bool) -> Result<u64, String> {
     let (mut total, mut seen) = (0u64, false);
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let Some((name, number)) = line.trim().rsplit_once(' ') else {
-            return Err(is_not(line.trim(), "a counter of errors"));
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let Some((name, number)) = line.rsplit_once(' ') else {
+            return Err(is_not(line, "a counter of errors"));
         };
-        let number = crate::probe::whole_number(number)?;
-        if counts(name.trim()) {
+        // Most are zero: twenty counters of every link.
+        let number = match number {
+            "0" => 0,
+            number => crate::probe::whole_number(number)?,
+        };
+        if counts(name.trim_end()) {
             seen = true;
             total = total.saturating_add(number);
         }
