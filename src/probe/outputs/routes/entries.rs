@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::Output;
+use crate::probe::outputs::Output;
 
 /// The keys of JSON, each with what stands before its value in a line of text, in the order of the text.
 pub(super) type Keys = &'static str;
