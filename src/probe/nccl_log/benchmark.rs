@@ -337,6 +337,8 @@ fn iperf3<'p>(
         ("Kbits/sec", 1e3),
         ("bits/sec", 1.0),
     ];
+    // A client that is tried again says the last time how it went.
+    let mut ended = None;
     for line in lines {
         let text = line.text.trim();
         if let Some(error) = text.strip_prefix("iperf3: error - ") {
@@ -344,23 +346,23 @@ fn iperf3<'p>(
                 true => BenchmarkFailure::NotConnected,
                 false => BenchmarkFailure::Other,
             };
-            facts.set(id, fact::FAILURE, line.known(failure));
-            facts.set(id, fact::FAILURE_TEXT, line.known(error.into()));
+            ended = Some((failure, error, line));
+            continue;
         }
         // The receiver's sums: what was sent and lost is none of them.
-        if let Some(row) = text.strip_suffix("receiver")
-            && let Some(at) = row.find("bits/sec")
-        {
-            let words: Vec<&str> = row[..at + "bits/sec".len()].split_whitespace().collect();
-            let rate = match words[..] {
-                [.., number, unit] => UNITS.iter().find_map(|(name, scale)| {
-                    Some(number.parse::<f64>().ok()? * scale).filter(|_| *name == unit)
-                }),
-                _ => None,
-            };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if words.last() == Some(&"receiver") {
+            let rate = words.windows(2).find_map(|pair| {
+                let (_, scale) = UNITS.iter().find(|(unit, _)| *unit == pair[1])?;
+                Some(pair[0].parse::<f64>().ok()? * scale)
+            });
             rows.add(&line, 0, rate);
-            facts.set(id, fact::FAILURE, line.known(BenchmarkFailure::None));
+            ended = Some((BenchmarkFailure::None, "none", line));
         }
+    }
+    if let Some((failure, text, line)) = ended {
+        facts.set(id, fact::FAILURE, line.known(failure));
+        facts.set(id, fact::FAILURE_TEXT, line.known(text.into()));
     }
 }
 
