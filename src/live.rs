@@ -2,7 +2,6 @@
 //!
 //! Questions are answered inside of a child process ([`worker`]): whatever hangs or crashes there costs replies, never the doctor.
 
-mod beegfs_log;
 mod c_text;
 pub mod clock;
 pub mod command;
@@ -43,64 +42,44 @@ pub mod timex;
 mod traffic_control;
 pub mod trusted;
 pub mod user_files;
+#[cfg(feature = "verbs")]
 pub mod verbs;
 pub mod worker;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
+
+use serde_json::Value;
 
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Micros, Question, Refusal, Reply, Source};
 
-/// Answers a call, of the machine or of the directory that is examined in place of it.
-type Answerer = fn(&Live, &Call) -> Result<Answer, Refusal>;
+/// What answers a call of the machine itself, which a tree of its files cannot answer.
+type Answerer = fn(&Call) -> Result<Answer, Refusal>;
 
-/// The calls by their names, or by how their names begin if they end in `*`.
+/// Why a build without libibverbs answers nothing about it.
+#[cfg(not(feature = "verbs"))]
+const WITHOUT_VERBS: &str = "this binary was built without the verbs feature";
+
+/// The calls by name; one that ends in `*` is the beginning of several.
 const CALLS: &[(&str, Answerer)] = &[
-    ("adjtimex", |live, _| live.ask_or_refuse(timex::ask)),
-    ("cpu_dma_latency", |live, _| {
-        live.ask_or_refuse(cpu_latency::wanted)
-    }),
-    ("cuD*", |live, call| live.ask_or_refuse(|| cuda::ask(call))),
-    ("cuInit", |live, call| {
-        live.ask_or_refuse(|| cuda::ask(call))
-    }),
-    ("ethtool_*", |live, call| {
-        live.ask_or_refuse(|| ethtool::ask(call))
-    }),
-    ("home_file", |live, call| {
-        live.ask_or_refuse(|| user_files::file(call))
-    }),
-    ("hosts_lookup", |live, call| {
-        live.ask_or_refuse(|| user_files::hosts(call))
-    }),
-    ("ibv_*", |live, call| {
-        live.ask_or_refuse(|| verbs::ask(call))
-    }),
-    ("interrupt_spread", |live, _| interrupt_spread(live)),
-    ("job_process", |live, _| Ok(job_process_named(live))),
-    ("kernel_log", |live, _| match &live.root {
-        Some(root) => kernel_log::ask_copy(root),
-        None => kernel_log::ask(),
-    }),
-    ("name_lookup", |live, call| {
-        live.ask_or_refuse(|| user_files::lookup(call))
-    }),
-    ("nccl_*", nccl),
-    ("nvml_*", |live, call| {
-        live.ask_or_refuse(|| nvml::ask(call))
-    }),
-    ("process_*", |live, call| {
-        live.ask_or_refuse(|| job_process::ask(call))
-    }),
-    ("processes", |live, _| live.ask_or_refuse(processes::ask)),
-    ("rehearse_*", |live, call| {
-        live.ask_or_refuse(|| rehearsal::ask(call))
-    }),
-    ("running_commands", |live, call| {
-        live.ask_or_refuse(|| daemons::running(call))
-    }),
+    ("adjtimex", |_| timex::ask()),
+    ("cpu_dma_latency", |_| cpu_latency::wanted()),
+    ("cuD*", cuda::ask),
+    ("cuInit", cuda::ask),
+    ("ethtool_*", ethtool::ask),
+    ("home_file", user_files::file),
+    ("hosts_lookup", user_files::hosts),
+    #[cfg(feature = "verbs")]
+    ("ibv_*", verbs::ask),
+    #[cfg(not(feature = "verbs"))]
+    ("ibv_*", |_| Err(Refusal::not_asked(WITHOUT_VERBS))),
+    ("name_lookup", user_files::lookup),
+    ("nvml_*", nvml::ask),
+    ("process_*", job_process::ask),
+    ("processes", |_| processes::ask()),
+    ("rehearse_*", rehearsal::ask),
+    ("running_commands", daemons::running),
 ];
 
 /// The machine that this process runs on, or a directory that holds copies of its files.
@@ -159,7 +138,7 @@ impl Live {
     fn answer(&self, question: &Question) -> Result<Answer, Refusal> {
         if matches!(question, Question::Bench(_)) && !self.bench {
             let only = "it is measured by rdma-doctor bench only";
-            return Err(Refusal::NotAsked(only.into()));
+            return Err(Refusal::not_asked(only));
         }
         if let Question::Call(call) = question {
             return answer_call(self, call);
@@ -194,16 +173,14 @@ impl Live {
             Question::Wait(_) => match self.sample {
                 Some(pause) => {
                     std::thread::sleep(pause);
-                    Ok(Answer::Value(Arc::new(pause.as_secs_f64().into())))
+                    Ok(Answer::from(Value::from(pause.as_secs_f64())))
                 }
-                None => Err(Refusal::NotAsked(
-                    "no sample was asked for (--sample SECONDS)".into(),
+                None => Err(Refusal::not_asked(
+                    "no sample was asked for (--sample SECONDS)",
                 )),
             },
             // The rest are questions about files, answered above.
-            _ => Err(Refusal::NotAsked(
-                "no such question on a live machine".into(),
-            )),
+            _ => Err(Refusal::not_asked("no such question on a live machine")),
         }
     }
 }
@@ -218,53 +195,38 @@ impl Source for Live {
     }
 }
 
-impl Live {
-    /// Asks the machine; of a copied tree there is nothing to ask.
-    fn ask_or_refuse(
-        &self,
-        ask: impl FnOnce() -> Result<Answer, Refusal>,
-    ) -> Result<Answer, Refusal> {
-        match self.root {
-            Some(_) => Err(Refusal::NotRecorded),
-            None => ask(),
-        }
-    }
-}
-
-/// Answers a call.
+/// Answers a call: of the machine, or of the directory that is examined in place of it.
 fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
+    let root = live.root.as_ref();
+    match (&*call.name, root) {
+        // In a tree the command line can name no process.
+        ("job_process", _) => return Ok(Answer::from(Value::from(live.job.unwrap_or(0)))),
+        ("kernel_log", Some(root)) => return kernel_log::ask_copy(root),
+        ("kernel_log", None) => return kernel_log::ask(),
+        ("interrupt_spread", _) => {
+            return interrupts::spread(root).map_err(|refusal| match refusal {
+                Refusal::Errno(_) if root.is_some() => Refusal::NotRecorded,
+                other => other,
+            });
+        }
+        ("nccl_libraries", Some(_)) => {
+            let named = live.nccl.as_deref().map(nccl_files::named);
+            return named.ok_or(Refusal::NotRecorded);
+        }
+        (_, Some(_)) => return Err(Refusal::NotRecorded),
+        (name, None) if name.starts_with("nccl_") => {
+            return nccl_files::ask(call, live.nccl.as_deref());
+        }
+        _ => {}
+    }
     let matches = |name: &str| match name.strip_suffix('*') {
         Some(prefix) => call.name.starts_with(prefix),
         None => *name == *call.name,
     };
     match CALLS.iter().find(|(name, _)| matches(name)) {
-        Some((_, answer)) => answer(live, call),
-        None => live.ask_or_refuse(|| {
-            Err(Refusal::NotAsked(
-                format!("unknown call {}", call.name).into(),
-            ))
-        }),
+        Some((_, answer)) => answer(call),
+        None => Err(Refusal::unknown_call(&call.name)),
     }
-}
-
-/// Which process the command line names, 0 for none: in a tree none can be.
-fn job_process_named(live: &Live) -> Answer {
-    Answer::Value(Arc::new(live.job.unwrap_or(0).into()))
-}
-
-fn nccl(live: &Live, call: &Call) -> Result<Answer, Refusal> {
-    match (&live.root, &live.nccl) {
-        (Some(_), Some(named)) if &*call.name == "nccl_libraries" => Ok(nccl_files::named(named)),
-        _ => live.ask_or_refuse(|| nccl_files::ask(call, live.nccl.as_deref())),
-    }
-}
-
-fn interrupt_spread(live: &Live) -> Result<Answer, Refusal> {
-    let root = live.root.as_ref();
-    interrupts::spread(root).map_err(|refusal| match refusal {
-        Refusal::Errno(_) if root.is_some() => Refusal::NotRecorded,
-        other => other,
-    })
 }
 
 #[cfg(test)]

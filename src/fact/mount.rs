@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Bytes;
 use super::schema::subject;
 use super::value::words;
-use super::{Bytes, Seconds};
 
 words! {
     /// How the data of a mount travel.
@@ -73,19 +73,6 @@ subject! {
     RDMA_INTERFACES_NAMED: bool = "rdma_interfaces_named" from "derive storage";
     /// BeeGFS: whether one of the interfaces that connRDMAInterfacesFile names belongs to an RDMA device.
     RDMA_INTERFACE_USABLE: bool = "rdma_interface_usable" from "derive storage";
-    /// BeeGFS: to how many addresses of servers the last attempt over RDMA failed. Source: the client's log, as beegfs-helperd writes it;
-    /// unknown if several clients write one, or logLevel is below 3.
-    LOG_RDMA_FAILURES: u64 = "log_rdma_failures" from "storage";
-    /// BeeGFS: these addresses, with the kind of the server. Source: the client's log.
-    LOG_RDMA_FAILED: Arc<[Arc<str>]> = "log_rdma_failed" from "storage";
-    /// BeeGFS: how long ago the last of these attempts was. Source: the client's log.
-    LOG_RDMA_FAILURE_AGE: Seconds = "log_rdma_failure_age" from "storage";
-    /// BeeGFS: how many servers no route led to, after which no server of their kind was connected. Source: the client's log.
-    LOG_UNREACHED_COUNT: u64 = "log_unreached_count" from "storage";
-    /// BeeGFS: these servers. Source: the client's log.
-    LOG_UNREACHED: Arc<[Arc<str>]> = "log_unreached" from "storage";
-    /// BeeGFS: how long ago the last of them was given up. Source: the client's log.
-    LOG_UNREACHED_AGE: Seconds = "log_unreached_age" from "storage";
     /// Lustre: whether LNet has an interface over RDMA that is up. Source: /sys/kernel/debug/lnet/nis.
     LNET_RDMA: bool = "lnet_rdma" from "storage";
     /// Lustre: whether one of LNet's interfaces over RDMA is down. Source: /sys/kernel/debug/lnet/nis.

@@ -186,6 +186,14 @@ pub struct SubjectSchema {
     pub facts: &'static [FactSchema],
 }
 
+impl SubjectSchema {
+    /// The place of a fact in the list, and its type.
+    pub fn place(&self, fact: &str) -> Option<(usize, Type)> {
+        let at = self.facts.iter().position(|one| one.name == fact)?;
+        Some((at, self.facts.get(at)?.ty))
+    }
+}
+
 /// The meaning of a fact.
 pub struct FactSchema {
     /// The name as conditions write it, without its subject.

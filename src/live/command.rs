@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crate::source::{Answer, Errno, Refusal};
+use crate::source::{Answer, Refusal};
 
 /// Bytes of standard output that an answer may have.
 const LIMIT: u64 = 16 << 20;
@@ -48,8 +48,7 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+        .spawn()?;
     let errors = child.stderr.take().map(|mut pipe| {
         std::thread::Builder::new().spawn(move || {
             let mut text = Vec::new();
@@ -63,21 +62,19 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
         Err(error) => {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(Refusal::Errno(Errno::from(&error)));
+            return Err(error.into());
         }
     };
     let mut out = Vec::new();
     if let Some(pipe) = child.stdout.take() {
-        pipe.take(limit + 1)
-            .read_to_end(&mut out)
-            .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+        pipe.take(limit + 1).read_to_end(&mut out)?;
     }
     if out.len() as u64 > limit {
         let _ = child.kill();
         let _ = child.wait();
         return Err(Refusal::TooLarge);
     }
-    let status = child.wait().map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+    let status = child.wait()?;
     let errors = errors.and_then(|t| t.join().ok()).unwrap_or_default();
     match status.code() {
         Some(0) => Ok(match String::from_utf8(out) {

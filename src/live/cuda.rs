@@ -8,11 +8,8 @@ mod copy;
 pub(crate) mod driver;
 
 use crate::live::clock;
-use std::sync::Arc;
 
-use cudarc::driver::sys::{
-    CUdevice_P2PAttribute_enum as Pair, CUdevice_attribute_enum as Attribute,
-};
+use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 use serde_json::{Map, Value, json};
 
 use crate::source::question::Call;
@@ -26,36 +23,22 @@ macro_rules! named {
 }
 
 /// The queried attributes, with their members of the reply. A driver that does not know an attribute gives null.
-const ATTRIBUTES: [(&str, Attribute); 17] = named! { Attribute:
+const ATTRIBUTES: [(&str, Attribute); 11] = named! { Attribute:
     pci_domain = CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID;
     pci_bus = CU_DEVICE_ATTRIBUTE_PCI_BUS_ID;
     pci_device = CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID;
     major = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
     minor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
-    compute_mode = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE;
     integrated = CU_DEVICE_ATTRIBUTE_INTEGRATED;
-    unified_addressing = CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING;
     page_tables = CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
-    virtual_memory = CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED;
     gpudirect_rdma = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED;
     gpudirect_rdma_vmm = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED;
-    flush_writes = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS;
-    writes_ordering = CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING;
     dma_buf = CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
-    fabric_handles = CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED;
     multicast = CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED;
 };
 
-/// What two devices are asked.
-const PAIRS: [(&str, Pair); 4] = named! { Pair:
-    access = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED;
-    native_atomic = CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
-    performance_rank = CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK;
-    array_access = CU_DEVICE_P2P_ATTRIBUTE_ACCESS_ACCESS_SUPPORTED;
-};
-
-/// Answers `cuDriverGetVersion`, `cuInit`, `cuDeviceGetCount`, and for one device `cuDeviceGetAttribute`, `cuDeviceCanAccessPeer` and
-/// `cuDeviceGetP2PAttribute` (all of them, towards every other device). None makes a context.
+/// Answers `cuDriverGetVersion`, `cuInit`, `cuDeviceGetCount`, and for one device `cuDeviceGetAttribute` and `cuDeviceCanAccessPeer`
+/// (towards every other device, by their order; null for itself). None makes a context.
 ///
 /// `cuInit` starts what is missing of the driver (modules, device nodes) if it may: here it may not, and is asked only if nothing is missing.
 ///
@@ -73,9 +56,9 @@ pub(crate) fn ready() -> Result<(), Refusal> {
         "/dev/nvidia-uvm",
     ] {
         if let Some(Err(refusal)) = super::files::ask(None, &Question::stat(path)) {
-            return Err(Refusal::NotAsked(
-                format!("NVIDIA's driver is not there as a whole: {path}: {refusal}").into(),
-            ));
+            return Err(Refusal::not_asked(format!(
+                "NVIDIA's driver is not there as a whole: {path}: {refusal}"
+            )));
         }
     }
     Ok(())
@@ -83,11 +66,11 @@ pub(crate) fn ready() -> Result<(), Refusal> {
 
 fn answer(said: Result<Value, Failure>) -> Result<Answer, Refusal> {
     match said {
-        Ok(value) => Ok(Answer::Value(Arc::new(value))),
+        Ok(value) => Ok(Answer::from(value)),
         Err(Failure::Refused(refusal)) => Err(refusal),
-        Err(Failure::Code { function, code }) => Ok(Answer::Value(Arc::new(json!({
+        Err(Failure::Code { function, code }) => Ok(Answer::from(json!({
             "failed": function, "code": code, "error": driver::error_name(code),
-        })))),
+        }))),
     }
 }
 
@@ -104,21 +87,15 @@ fn driver_facts(call: &Call) -> Result<Value, Failure> {
         "cuDeviceGetAttribute" => attributes(driver::device(ordinal(call)?)?),
         "cuDeviceCanAccessPeer" => {
             let own = ordinal(call)?;
-            let access = towards(own, |own, peer| driver::can_access(own, peer).map(Some))?;
-            Ok(json!({ "peers": access }))
+            let device = driver::device(own)?;
+            let access = |peer: i32| match peer == own {
+                true => Ok(Value::Null),
+                false => driver::can_access(device, driver::device(peer)?).map(Value::from),
+            };
+            let peers: Result<Value, Failure> = (0..driver::count()?).map(access).collect();
+            Ok(json!({ "peers": peers? }))
         }
-        "cuDeviceGetP2PAttribute" => {
-            let own = ordinal(call)?;
-            let mut value = Map::new();
-            for (name, attribute) in PAIRS {
-                let row = towards(own, |own, peer| {
-                    attribute_value(driver::p2p_attribute(attribute, own, peer))
-                })?;
-                value.insert(name.to_owned(), row);
-            }
-            Ok(value.into())
-        }
-        name => Err(Refusal::NotAsked(format!("unknown call {name}").into()).into()),
+        name => Err(Refusal::unknown_call(name).into()),
     }
 }
 
@@ -128,39 +105,16 @@ fn ordinal(call: &Call) -> Result<i32, Failure> {
 }
 
 fn attributes(device: i32) -> Result<Value, Failure> {
-    let mut value = Map::new();
-    value.insert("model".to_owned(), driver::name(device)?.into());
-    for (name, attribute) in ATTRIBUTES {
-        let said = attribute_value(driver::attribute(attribute, device))?;
-        value.insert(name.to_owned(), said.map_or(Value::Null, Value::from));
-    }
-    Ok(value.into())
-}
-
-/// `CUDA_ERROR_INVALID_VALUE` is how a driver says that it does not know an attribute.
-fn attribute_value(said: Result<i32, Failure>) -> Result<Option<i32>, Failure> {
-    match said {
-        Ok(value) => Ok(Some(value)),
-        Err(Failure::Code { code: 1, .. }) => Ok(None),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// One device's answers towards all, by their order; null for itself.
-fn towards(
-    own: i32,
-    mut said: impl FnMut(i32, i32) -> Result<Option<i32>, Failure>,
-) -> Result<Value, Failure> {
-    let device = driver::device(own)?;
-    let mut row = Vec::new();
-    for peer in 0..driver::count()? {
-        row.push(if peer == own {
-            Value::Null
-        } else {
-            said(device, driver::device(peer)?)?.map_or(Value::Null, Value::from)
-        });
-    }
-    Ok(row.into())
+    let of = |(name, attribute): (&str, Attribute)| {
+        let value = match driver::attribute(attribute, device) {
+            // `CUDA_ERROR_INVALID_VALUE` is how a driver says that it does not know an attribute.
+            Err(Failure::Code { code: 1, .. }) => Value::Null,
+            said => said?.into(),
+        };
+        Ok((name.to_owned(), value))
+    };
+    let all: Result<Map<_, _>, Failure> = ATTRIBUTES.into_iter().map(of).collect();
+    all.map(Value::from)
 }
 
 /// The device at a PCI address, among those that CUDA lists.
@@ -178,5 +132,5 @@ pub(crate) fn device_at(pci: &str) -> Result<i32, Failure> {
             return Ok(device);
         }
     }
-    Err(Refusal::NotAsked(format!("CUDA lists no GPU {pci}").into()).into())
+    Err(Refusal::not_asked(format!("CUDA lists no GPU {pci}")).into())
 }

@@ -1,12 +1,11 @@
 //! Which of a few commands run as processes, by the names that the kernel keeps.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::source::question::Call;
-use crate::source::{Answer, Errno, Refusal};
+use crate::source::{Answer, Refusal};
 
 /// `{"call":"running_commands","names":"ibacm opensm"}` → `{"running":["ibacm"],"all":true}`; `all` is false where processes
 /// of other users are hidden (hidepid), so that one that is not named may run all the same.
@@ -20,10 +19,10 @@ pub fn running(call: &Call) -> Result<Answer, Refusal> {
         .unwrap_or("")
         .split_whitespace()
         .collect();
-    let entries = std::fs::read_dir("/proc").map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+    let entries = std::fs::read_dir("/proc")?;
     let mut running = BTreeSet::new();
     for entry in entries {
-        let entry = entry.map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+        let entry = entry?;
         let name = entry.file_name();
         if !name.as_encoded_bytes().iter().all(u8::is_ascii_digit) {
             continue;
@@ -36,9 +35,7 @@ pub fn running(call: &Call) -> Result<Answer, Refusal> {
         }
     }
     let all = std::fs::read_to_string("/proc/1/comm").is_ok();
-    Ok(Answer::Value(Arc::new(
-        json!({ "running": running, "all": all }),
-    )))
+    Ok(Answer::from(json!({ "running": running, "all": all })))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) fn with_prefixes(prefixes: &[Arc<str>]) -> Answer {
         variables(|name| prefixes.iter().any(|p| name.starts_with(&**p)))
             .map(|(name, value)| (name, value.into()))
             .collect();
-    Answer::Value(Arc::new(vars.into()))
+    Answer::from(serde_json::Value::from(vars))
 }
 
 /// The variables of NCCL's in this process's environment, by their names.

@@ -8,9 +8,8 @@ mod statistics;
 
 use std::fs::File;
 use std::io::Read;
-use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::source::question::Call;
 use crate::source::wire::to_hex;
@@ -23,13 +22,17 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
         .ok_or(Refusal::Errno(Errno::EINVAL))
         .and_then(Netdev::find)?;
     let value = match &*call.name {
-        "ethtool_link_settings" => link_settings(&netdev),
+        // `ETHTOOL_GLINKSETTINGS`. Bit n of a bitmap is bit n % 8 of byte n / 8.
+        "ethtool_link_settings" => {
+            let supported = ioctl::supported_link_modes(&netdev)?;
+            Ok(json!({ "supported": to_hex(&supported) }))
+        }
         "ethtool_module_eeprom" => module::read(&netdev),
         "ethtool_pause" => ioctl::pause(&netdev),
         "ethtool_statistics" => statistics::read(&netdev),
-        name => Err(Refusal::NotAsked(format!("unknown call {name}").into())),
+        name => Err(Refusal::unknown_call(name)),
     }?;
-    Ok(Answer::Value(Arc::new(value)))
+    Ok(Answer::from(value))
 }
 
 /// A network device that exists.
@@ -50,8 +53,7 @@ impl<'n> Netdev<'n> {
         }
         let mut list = String::new();
         File::open("/proc/thread-self/net/dev")
-            .and_then(|mut file| file.read_to_string(&mut list))
-            .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+            .and_then(|mut file| file.read_to_string(&mut list))?;
         match listed(&list, name) {
             true => Ok(Netdev(name)),
             false => Err(Refusal::Errno(Errno::ENODEV)),
@@ -65,24 +67,6 @@ fn listed(list: &str, name: &str) -> bool {
         line.split_once(':')
             .is_some_and(|(device, _)| device.trim_start() == name)
     })
-}
-
-/// `ETHTOOL_GLINKSETTINGS`. Bit n of a bitmap is bit n % 8 of byte n / 8.
-fn link_settings(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
-    let settings = ioctl::link_settings(netdev)?;
-    // SPEED_UNKNOWN is -1; a speed of 0 is what some drivers say instead.
-    let mut value = json!({
-        "duplex": settings.duplex,
-        "port": settings.port,
-        "autoneg": settings.autoneg,
-        "supported": to_hex(&settings.supported),
-        "advertising": to_hex(&settings.advertising),
-        "lp_advertising": to_hex(&settings.lp_advertising),
-    });
-    if settings.speed != u32::MAX {
-        value["speed_mbps"] = settings.speed.into();
-    }
-    Ok(value)
 }
 
 #[cfg(test)]

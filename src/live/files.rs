@@ -53,15 +53,13 @@ pub fn tree_below(path: &Path) -> Option<PathBuf> {
 
 /// Answers a question about files; `None` if it is about something else.
 pub fn ask(root: Option<&Root>, question: &Question) -> Option<Result<Answer, Refusal>> {
-    let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
     Some(match question {
         Question::Read(path) => read(root, path),
         Question::List(path) => list(root, path),
-        Question::Link(path) => link(root, path).map_err(errno),
-        Question::Stat(path) => stat(root, path).map_err(errno),
-        Question::StatVfs(path) if root.is_none() => statvfs(path).map_err(errno),
-        Question::Open(path) if root.is_none() => open_device(path).map_err(errno),
-        Question::Call(call) if &*call.name == "beegfs_log" => super::beegfs_log::ask(root, call),
+        Question::Link(path) => link(root, path).map_err(Refusal::from),
+        Question::Stat(path) => stat(root, path).map_err(Refusal::from),
+        Question::StatVfs(path) if root.is_none() => statvfs(path).map_err(Refusal::from),
+        Question::Open(path) if root.is_none() => open_device(path).map_err(Refusal::from),
         _ => return None,
     })
 }
@@ -103,19 +101,18 @@ pub(super) fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<Own
 
 /// Opens a regular file and nothing else: to open a device has effects, a FIFO waits, a socket is none. What a path leads to is looked at before.
 pub(super) fn open_regular(root: Option<&Root>, path: &str) -> Result<OwnedFd, Refusal> {
-    let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
-    let seen = open(root, path, OFlags::PATH).map_err(errno)?;
-    match FileType::from_raw_mode(rustix::fs::fstat(&seen).map_err(errno)?.st_mode) {
+    let seen = open(root, path, OFlags::PATH)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&seen)?.st_mode) {
         FileType::RegularFile => {}
-        FileType::Directory => return Err(errno(Sys::ISDIR)),
-        _ => return Err(Refusal::NotAsked("no regular file".into())),
+        FileType::Directory => return Err(Errno::EISDIR.into()),
+        _ => return Err(Refusal::not_asked("no regular file")),
     }
     // The file that was looked at, and no other one that took its place.
     let same = format!("/proc/self/fd/{}", seen.as_raw_fd());
     match rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
         // There is no /proc.
-        Err(Sys::NOENT) => open(root, path, OFlags::RDONLY).map_err(errno),
-        opened => opened.map_err(errno),
+        Err(Sys::NOENT) => Ok(open(root, path, OFlags::RDONLY)?),
+        opened => Ok(opened?),
     }
 }
 
@@ -127,15 +124,14 @@ fn relative(path: &str) -> &str {
 }
 
 fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
-    let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
     let fd = match root {
         Some(_) => open_regular(root, path)?,
-        None => open(root, path, OFlags::RDONLY).map_err(errno)?,
+        None => open(root, path, OFlags::RDONLY)?,
     };
-    if FileType::from_raw_mode(rustix::fs::fstat(&fd).map_err(errno)?.st_mode) == FileType::Fifo {
-        return Err(Refusal::NotAsked("a named pipe".into()));
+    if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) == FileType::Fifo {
+        return Err(Refusal::not_asked("a named pipe"));
     }
-    let bytes = content(std::fs::File::from(fd)).map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+    let bytes = content(std::fs::File::from(fd))?;
     let mut bytes = bytes.ok_or(Refusal::TooLarge)?;
     // `tar` taken straight from sysfs pads each file with NULs to its claimed size.
     if root.is_some() {
@@ -169,16 +165,11 @@ fn content(mut file: impl Read) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn list(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
-    let errno = |e: Sys| Refusal::Errno(Errno(e.raw_os_error()));
-    let fd = open(root, path, OFlags::RDONLY | OFlags::DIRECTORY).map_err(errno)?;
+    let fd = open(root, path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut names: Vec<Arc<str>> = Vec::new();
     let mut bytes = 0;
-    for entry in rustix::fs::Dir::new(fd).map_err(errno)? {
-        let name = entry
-            .map_err(errno)?
-            .file_name()
-            .to_string_lossy()
-            .into_owned();
+    for entry in rustix::fs::Dir::new(fd)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
         bytes += name.len();
         if bytes > LIMIT {
             return Err(Refusal::TooLarge);
@@ -222,26 +213,26 @@ fn stat(root: Option<&Root>, path: &str) -> Result<Answer, Sys> {
         rustix::fs::major(stat.st_rdev),
         rustix::fs::minor(stat.st_rdev),
     );
-    Ok(Answer::Value(Arc::new(json!({
+    Ok(Answer::from(json!({
         "kind": kind,
         "mode": format!("{:04o}", stat.st_mode & 0o7777),
         "uid": stat.st_uid,
         "gid": stat.st_gid,
         "rdev": format!("{major}:{minor}"),
-    }))))
+    })))
 }
 
 fn statvfs(path: &str) -> Result<Answer, Sys> {
     let fs = rustix::fs::statvfs(path)?;
     let magic = rustix::fs::statfs(path)?.f_type as u64;
-    Ok(Answer::Value(Arc::new(json!({
+    Ok(Answer::from(json!({
         "magic": format!("{magic:#x}"),
         "size": fs.f_blocks.saturating_mul(fs.f_frsize),
         "free": fs.f_bavail.saturating_mul(fs.f_frsize),
         "inodes": fs.f_files,
         "inodes_free": fs.f_favail,
         "read_only": fs.f_flag.contains(StatVfsMountFlags::RDONLY),
-    }))))
+    })))
 }
 
 /// Opens a character device and closes it. A node whose driver is not there would make the kernel look for a module:
@@ -262,9 +253,9 @@ fn open_device(path: &str) -> Result<Answer, Sys> {
     )
     .map_err(|_| Sys::NXIO)?;
     open(None, path, OFlags::RDWR)?;
-    Ok(Answer::Value(Arc::new(
+    Ok(Answer::from(
         json!({ "opened": format!("{major}:{minor}") }),
-    )))
+    ))
 }
 
 /// Opens a file that the user named: a recording, a check.

@@ -42,7 +42,7 @@ pub fn spread(root: Option<&Root>) -> Result<Answer, Refusal> {
             found.insert(device.to_string(), one);
         }
     }
-    Ok(Answer::Value(Arc::new(found.into())))
+    Ok(Answer::from(Value::from(found)))
 }
 
 fn device_interrupts(root: Option<&Root>, vectors: &[Arc<str>], local: &[u64]) -> Option<Value> {

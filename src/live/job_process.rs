@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Map, Value, json};
 
 use crate::source::question::Call;
-use crate::source::{Answer, Errno, Refusal};
+use crate::source::{Answer, Refusal};
 
 /// Libraries whose copies matter, by the beginning of their file's name.
 const LIBRARIES: &str = "\
@@ -33,16 +32,14 @@ pub fn exists(pid: u32) -> bool {
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let pid = call
         .number("pid")
-        .ok_or_else(|| Refusal::NotAsked("no pid".into()))?;
+        .ok_or_else(|| Refusal::not_asked("no pid"))?;
     let value = match &*call.name {
-        "process_env" => environment(pid, call.text("prefixes").unwrap_or("")),
-        "process_libraries" => libraries(pid),
-        "process_files" => files(pid),
-        name => return Err(Refusal::NotAsked(format!("unknown call {name}").into())),
+        "process_env" => environment(pid, call.text("prefixes").unwrap_or(""))?,
+        "process_libraries" => libraries(pid)?,
+        "process_files" => files(pid)?,
+        name => return Err(Refusal::unknown_call(name)),
     };
-    value
-        .map(|value| Answer::Value(Arc::new(value)))
-        .map_err(|e| Refusal::Errno(Errno::from(&e)))
+    Ok(Answer::from(value))
 }
 
 fn open(pid: u64, name: &str, flags: OFlags) -> std::io::Result<OwnedFd> {

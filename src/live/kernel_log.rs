@@ -3,7 +3,6 @@
 mod copied;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno as Sys;
@@ -11,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 use crate::source::kernel_log_markers::MARKERS;
-use crate::source::{Answer, Errno, Refusal};
+use crate::source::{Answer, Refusal};
 
 pub use copied::ask as ask_copy;
 
@@ -145,11 +144,11 @@ fn shortened(text: &str) -> &str {
 pub fn ask() -> Result<Answer, Refusal> {
     let log = match kmsg() {
         Ok(log) => log,
-        Err(_) => syslog().map_err(|e| Refusal::Errno(Errno::from(&e)))?,
+        Err(_) => syslog()?,
     };
     let now = clock_gettime(ClockId::Monotonic);
     let now = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000;
-    Ok(Answer::Value(Arc::new(log.value(now.into()))))
+    Ok(Answer::from(log.value(now.into())))
 }
 
 /// One record a read; a descriptor of its own starts at the oldest record that is left.

@@ -59,9 +59,10 @@ impl LibraryProcess {
     pub fn ask(&self, call: &Call, patience: Duration) -> Result<Answer, Refusal> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.unanswered >= MAX_UNANSWERED {
-            return Err(Refusal::NotAsked(
-                format!("{} left {MAX_UNANSWERED} questions unanswered", self.name).into(),
-            ));
+            return Err(Refusal::not_asked(format!(
+                "{} left {MAX_UNANSWERED} questions unanswered",
+                self.name
+            )));
         }
         let mut helper = match state.helper.take() {
             Some(helper) => helper,
@@ -100,10 +101,8 @@ impl Helper {
                 .stderr(Stdio::null())
                 .spawn()
         };
-        let failed = |e: std::io::Error| Refusal::Errno(Errno::from(&e));
-        let mut process = spawn(&own_process::own_executable())
-            .or_else(|_| spawn(&std::env::current_exe()?))
-            .map_err(failed)?;
+        let mut process =
+            spawn(&own_process::own_executable()).or_else(|_| spawn(&std::env::current_exe()?))?;
         let (Some(questions), Some(pipe)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(Refusal::Errno(Errno::EPIPE));
         };
@@ -119,7 +118,7 @@ impl Helper {
         if let Err(error) = std::thread::Builder::new().spawn(read) {
             let _ = process.kill();
             wait_a_moment(&mut process);
-            return Err(failed(error));
+            return Err(error.into());
         }
         Ok(Helper {
             process,
@@ -195,7 +194,7 @@ pub fn serve(name: &str) -> std::io::Result<()> {
         };
         let said = match &question {
             Question::Call(call) => answer(call),
-            _ => Err(Refusal::NotAsked("no library call".into())),
+            _ => Err(Refusal::not_asked("no library call")),
         };
         let reply = Line::Reply {
             probe,

@@ -36,16 +36,16 @@ pub(super) fn ask(call: &Call, named: Option<&str>) -> Result<Answer, Refusal> {
     let value = match &*call.name {
         "nccl_libraries" => libraries(named),
         "nccl_files" => files(),
-        name => return Err(Refusal::NotAsked(format!("unknown call {name}").into())),
+        name => return Err(Refusal::unknown_call(name)),
     };
-    Ok(Answer::Value(Arc::new(value)))
+    Ok(Answer::from(value))
 }
 
 /// The reply for `--nccl` alone, if a copied tree is examined.
 pub(super) fn named(named: &str) -> Answer {
     let mut found = FoundLibraries::default();
     found.named(named);
-    Answer::Value(Arc::new(found.list.into()))
+    Answer::from(Value::from(found.list))
 }
 
 #[derive(Default)]

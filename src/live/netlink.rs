@@ -35,12 +35,9 @@ const NLDEV: u16 = 5 << 10;
 const RDMA_NLDEV_CMD_GET: u16 = 1;
 const RDMA_NLDEV_CMD_PORT_GET: u16 = 5;
 const RDMA_NLDEV_CMD_SYS_GET: u16 = 6;
-const RDMA_NLDEV_CMD_RES_GET: u16 = 9;
-const RDMA_NLDEV_CMD_STAT_GET: u16 = 17;
 const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
-const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
 
-/// Answers `route/…`, see [`route`], and `rdma/sys-get`, `rdma/dev-get`, `rdma/port-get` (device: its index), `rdma/stat-get` (device, port) and `rdma/res-get`.
+/// Answers `route/…`, see [`route`], and `rdma/sys-get`, `rdma/dev-get` and `rdma/port-get` (device: its index).
 ///
 /// The answer is all messages, headers included, without the one that ends a dump. Making an RDMA netlink socket can load
 /// `ib_core`: probes ask only if it is there.
@@ -52,33 +49,19 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
 }
 
 fn ask_rdma(call: &Call) -> Result<Answer, Refusal> {
-    let number = |name| {
-        let number = call.number(name).and_then(|n| u32::try_from(n).ok());
-        number.ok_or(Refusal::Errno(Errno::EINVAL))
-    };
-    let index = |name, kind| Ok::<_, Refusal>(attribute(kind, &number(name)?.to_le_bytes()));
-    let device = || index("device", RDMA_NLDEV_ATTR_DEV_INDEX);
     let (command, flags, attributes) = match &*call.name {
         "rdma/sys-get" => (RDMA_NLDEV_CMD_SYS_GET, 0, Vec::new()),
         "rdma/dev-get" => (RDMA_NLDEV_CMD_GET, NLM_F_DUMP, Vec::new()),
-        "rdma/res-get" => (RDMA_NLDEV_CMD_RES_GET, NLM_F_DUMP, Vec::new()),
-        "rdma/port-get" => (RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, device()?),
-        "rdma/stat-get" => {
-            let port = index("port", RDMA_NLDEV_ATTR_PORT_INDEX)?;
-            (RDMA_NLDEV_CMD_STAT_GET, 0, [device()?, port].concat())
+        "rdma/port-get" => {
+            let device = call.number("device").and_then(|n| u32::try_from(n).ok());
+            let device = device.ok_or(Errno::EINVAL)?.to_le_bytes();
+            let device = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &device);
+            (RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, device)
         }
-        name => {
-            return Err(Refusal::NotAsked(
-                format!("unknown netlink request {name}").into(),
-            ));
-        }
+        name => return Err(Refusal::unknown_call(name)),
     };
     let messages = Connection::open(NETLINK_RDMA)?.request(NLDEV | command, flags, &attributes)?;
     Ok(Answer::Bytes(messages.into()))
-}
-
-fn refused(error: std::io::Error) -> Refusal {
-    Refusal::Errno(Errno::from(&error))
 }
 
 /// A netlink socket.
@@ -88,8 +71,8 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn open(protocol: isize) -> Result<Self, Refusal> {
-        let mut socket = Socket::new(protocol).map_err(refused)?;
-        socket.bind_auto().map_err(refused)?;
+        let mut socket = Socket::new(protocol)?;
+        socket.bind_auto()?;
         Ok(Connection { socket })
     }
 
@@ -113,14 +96,12 @@ impl Connection {
         request.extend_from_slice(&1u32.to_ne_bytes());
         request.extend_from_slice(&0u32.to_ne_bytes());
         request.extend_from_slice(payload);
-        self.socket
-            .send_to(&request, &SocketAddr::new(0, 0), 0)
-            .map_err(refused)?;
+        self.socket.send_to(&request, &SocketAddr::new(0, 0), 0)?;
 
         let mut messages = Vec::new();
         loop {
             self.wait()?;
-            let (datagram, from) = self.socket.recv_from_full().map_err(refused)?;
+            let (datagram, from) = self.socket.recv_from_full()?;
             if from.port_number() != 0 {
                 // Not from the kernel.
                 continue;
@@ -141,7 +122,7 @@ impl Connection {
                 Ok(0) => return Err(Refusal::Timeout),
                 Ok(_) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(Refusal::Errno(Errno(e.raw_os_error()))),
+                Err(e) => return Err(e.into()),
             }
         }
     }

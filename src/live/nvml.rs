@@ -9,7 +9,6 @@ mod links;
 mod pairs;
 mod reply;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::{confine, files};
@@ -32,9 +31,9 @@ const ANSWERS: Duration = Duration::from_millis(7000);
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     for path in ["/proc/driver/nvidia/version", "/dev/nvidiactl"] {
         if let Some(Err(refusal)) = files::ask(None, &Question::stat(path)) {
-            return Err(Refusal::NotAsked(
-                format!("NVIDIA's driver is not loaded: {path}: {refusal}").into(),
-            ));
+            return Err(Refusal::not_asked(format!(
+                "NVIDIA's driver is not loaded: {path}: {refusal}"
+            )));
         }
     }
     let patience = match &*call.name {
@@ -49,10 +48,9 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
     static CONFINED: std::sync::OnceLock<Result<(), Errno>> = std::sync::OnceLock::new();
     let confined = CONFINED.get_or_init(|| confine::confine().map_err(|e| Errno::from(&e)));
     if let Err(errno) = confined {
-        return Err(Refusal::NotAsked(
-            format!("the kernel cannot keep NVML from changing the machine (seccomp: {errno})")
-                .into(),
-        ));
+        return Err(Refusal::not_asked(format!(
+            "the kernel cannot keep NVML from changing the machine (seccomp: {errno})"
+        )));
     }
     let index = || {
         let index = call.number("index").and_then(|n| u32::try_from(n).ok());
@@ -63,7 +61,7 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
         "nvml_device" => device::describe(index()?)?,
         "nvml_links" => links::describe(index()?)?,
         "nvml_p2p" => pairs::describe()?,
-        name => return Err(Refusal::NotAsked(format!("unknown call {name}").into())),
+        name => return Err(Refusal::unknown_call(name)),
     };
-    Ok(Answer::Value(Arc::new(value)))
+    Ok(Answer::from(value))
 }

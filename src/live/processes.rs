@@ -1,7 +1,5 @@
 //! The processes of the machine: those that use most CPU time, and those that wait in the kernel.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System};
 
@@ -22,8 +20,7 @@ const WAITING: usize = 64;
 /// Names are the kernel's (`comm`), without arguments; users are not told. Asked twice, the difference of `cpu_ms` is what a process
 /// used in between. `first` says whether process 1 is to be seen: if it is not, /proc hides those of other users.
 pub fn ask() -> Result<Answer, Refusal> {
-    let mut system =
-        System::new().map_err(|e| Refusal::NotAsked(format!("sysinfo: {e}").into()))?;
+    let mut system = System::new().map_err(|e| Refusal::not_asked(format!("sysinfo: {e}")))?;
     let what = ProcessRefreshKind::nothing().with_cpu().without_tasks();
     system.refresh_processes_specifics(ProcessesToUpdate::All, false, what);
     let own = std::process::id();
@@ -54,11 +51,11 @@ pub fn ask() -> Result<Answer, Refusal> {
     small_sort::by_key(&mut told, |process| process.pid());
     told.dedup_by_key(|process| process.pid());
     let processes: Vec<Value> = told.into_iter().map(describe).collect();
-    Ok(Answer::Value(Arc::new(json!({
+    Ok(Answer::from(json!({
         "all": count,
         "first": first,
         "processes": processes,
-    }))))
+    })))
 }
 
 fn waits(process: &Process) -> bool {

@@ -38,9 +38,9 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
             said(file::shared(text("directory")?, bytes))?
         }
         "rehearse_file" => said(file::temporary(text("directory")?))?,
-        name => return Err(Refusal::NotAsked(format!("unknown call {name}").into())),
+        name => return Err(Refusal::unknown_call(name)),
     };
-    Ok(Answer::Value(Arc::new(value)))
+    Ok(Answer::from(value))
 }
 
 /// What became of a port. All that it is among are tried together, when the first of them is asked for.
@@ -70,9 +70,7 @@ fn port(name: &str, among: &str, gid_index: Option<u64>) -> Result<Value, Refusa
 
 #[cfg(not(feature = "verbs"))]
 fn port(_name: &str, _among: &str, _gid_index: Option<u64>) -> Result<Value, Refusal> {
-    Err(Refusal::NotAsked(
-        "this binary was built without the verbs feature".into(),
-    ))
+    Err(Refusal::not_asked(super::WITHOUT_VERBS))
 }
 
 /// A step that failed.

@@ -46,11 +46,7 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
             state & ODD_NEIGHBOURS != 0
         })?,
         "route/getrule" => chosen(&dump(RTM_GETRULE)?, family, |_| true)?,
-        name => {
-            return Err(Refusal::NotAsked(
-                format!("unknown netlink request {name}").into(),
-            ));
-        }
+        name => return Err(Refusal::unknown_call(name)),
     };
     Ok(Answer::Bytes(messages.into()))
 }

@@ -3,7 +3,6 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use rustix::fs::{FileType, Mode, OFlags};
 use serde_json::json;
@@ -18,31 +17,27 @@ const LIMIT: u64 = 64 << 10;
 /// The file's text, or that there is none: `{"text":…}`, `{"absent":true}`.
 pub fn file(call: &Call) -> Result<Answer, Refusal> {
     let path = path(call.text("name").unwrap_or(""))?;
-    let errno = |e: rustix::io::Errno| Refusal::Errno(Errno(e.raw_os_error()));
     // A FIFO must not be waited for.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd: OwnedFd = match rustix::fs::open(&path, flags, Mode::empty()) {
         Ok(fd) => fd,
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
-            return Ok(Answer::Value(Arc::new(json!({ "absent": true }))));
+            return Ok(Answer::from(json!({ "absent": true })));
         }
-        Err(error) => return Err(errno(error)),
+        Err(error) => return Err(error.into()),
     };
-    if FileType::from_raw_mode(rustix::fs::fstat(&fd).map_err(errno)?.st_mode)
-        != FileType::RegularFile
-    {
-        return Err(Refusal::NotAsked("no regular file".into()));
+    if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
+        return Err(Refusal::not_asked("no regular file"));
     }
     let mut bytes = Vec::new();
     std::fs::File::from(fd)
         .take(LIMIT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| Refusal::Errno(Errno::from(&e)))?;
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LIMIT {
         return Err(Refusal::TooLarge);
     }
     let text = String::from_utf8_lossy(&bytes);
-    Ok(Answer::Value(Arc::new(json!({ "text": text }))))
+    Ok(Answer::from(json!({ "text": text })))
 }
 
 /// Where the file's readers look for it.
@@ -50,7 +45,7 @@ fn path(name: &str) -> Result<PathBuf, Refusal> {
     let home = || {
         path_variable("HOME")
             .map(PathBuf::from)
-            .ok_or_else(|| Refusal::NotAsked("HOME is not set".into()))
+            .ok_or_else(|| Refusal::not_asked("HOME is not set"))
     };
     Ok(match name {
         // deepspeed/launcher/runner.py: DS_ENV_FILE replaces the name, and an absolute one the place.
@@ -70,7 +65,7 @@ fn path(name: &str) -> Result<PathBuf, Refusal> {
             },
         },
         ".openmpi/mca-params.conf" => home()?.join(name),
-        _ => return Err(Refusal::NotAsked(format!("unknown file {name}").into())),
+        _ => return Err(Refusal::not_asked(format!("unknown file {name}"))),
     })
 }
 
@@ -83,11 +78,11 @@ pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
         // No file gives no name an address.
         Some(Err(Refusal::Errno(Errno::ENOENT))) => "".into(),
         Some(Err(refusal)) => return Err(refusal),
-        _ => return Err(Refusal::NotAsked("/etc/hosts is not text".into())),
+        _ => return Err(Refusal::not_asked("/etc/hosts is not text")),
     };
-    Ok(Answer::Value(Arc::new(
+    Ok(Answer::from(
         json!({ "addresses": addresses(&text, &name) }),
-    )))
+    ))
 }
 
 /// The addresses of such a name as the C library resolves it, or how that failed: `{"addresses":[…]}`, `{"failed":…}`. The answer names no host.
@@ -105,7 +100,7 @@ pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
         "No address associated",
         "does not resolve",
     ];
-    Ok(Answer::Value(Arc::new(match found {
+    Ok(Answer::from(match found {
         Ok(found) => json!({ "addresses": addresses(found) }),
         Err(error) => {
             let said = error.to_string();
@@ -114,16 +109,17 @@ pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
                 false => json!({ "failed": said.rsplit(": ").next() }),
             }
         }
-    })))
+    }))
 }
 
 /// The name that a call is about: this host's own, or a variable's value.
 fn name_of(call: &Call) -> Result<String, Refusal> {
     match call.text("of") {
         Some("hostname") => Ok(super::environment::node_name()),
-        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => path_variable(name)
-            .ok_or_else(|| Refusal::NotAsked(format!("{name} is not set").into())),
-        _ => Err(Refusal::NotAsked("no such name to look up".into())),
+        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
+            path_variable(name).ok_or_else(|| Refusal::not_asked(format!("{name} is not set")))
+        }
+        _ => Err(Refusal::not_asked("no such name to look up")),
     }
 }
 

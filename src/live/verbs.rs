@@ -13,40 +13,17 @@
 //!
 //! The types come from rdma-sys; none of its functions is referred to, so that the doctor starts on a node without the library.
 
-use crate::source::question::Call;
-use crate::source::{Answer, Refusal};
-
-#[cfg(feature = "verbs")]
 pub(crate) mod address;
-#[cfg(feature = "verbs")]
 pub(crate) mod failure;
-#[cfg(feature = "verbs")]
 pub(crate) mod gpu;
-#[cfg(feature = "verbs")]
 pub(crate) mod library;
-#[cfg(feature = "verbs")]
 pub(crate) mod port;
-#[cfg(feature = "verbs")]
 pub(crate) mod port_request;
-#[cfg(feature = "verbs")]
 pub(crate) mod registered_memory;
-#[cfg(feature = "verbs")]
 pub(crate) mod rehearsal;
 
-/// Answers `ibv_library`, `ibv_get_device_list`, `ibv_query_device` (device) and `ibv_query_port` (device, port).
+/// Answers `ibv_library`, `ibv_get_device_list` and `ibv_query_port` (device, port).
 ///
 /// Only `ibv_library` is harmless everywhere: it loads the library and calls nothing. The others open an RDMA netlink socket,
 /// for which the kernel may load `ib_core`, so probes ask them only where `ib_uverbs` is there.
-pub fn ask(call: &Call) -> Result<Answer, Refusal> {
-    #[cfg(feature = "verbs")]
-    {
-        library::ask(call)
-    }
-    #[cfg(not(feature = "verbs"))]
-    {
-        let _ = call;
-        Err(Refusal::NotAsked(
-            "this binary was built without the verbs feature".into(),
-        ))
-    }
-}
+pub(super) use library::ask;

@@ -219,11 +219,8 @@ fn pci(said: &Value) -> Result<String, String> {
 fn pairs(ask: &Ask<'_>, facts: &mut Facts, node: Id, devices: &[Device]) {
     let mut access = Vec::new();
     for device in devices {
-        let of = |name| Question::call(name, [("device", device.number.into())]);
-        let row = ask.value(of("cuDeviceCanAccessPeer"));
-        // What else CUDA reports about the pair is kept for whoever reads the recording.
-        let _ = ask.raw(&of("cuDeviceGetP2PAttribute"));
-        access.push(row);
+        let own = [("device", device.number.into())];
+        access.push(ask.value(Question::call("cuDeviceCanAccessPeer", own)));
     }
     for (at, first) in devices.iter().enumerate() {
         for second in devices.iter().skip(at + 1) {

@@ -53,7 +53,7 @@ fn core_is_loaded(ask: &Ask<'_>) -> Result<(), Gap> {
     match ask.exists("/sys/class/infiniband") {
         Fact::Known(true, _) => Ok(()),
         Fact::Known(false, origin) => Err(Gap::new(
-            Why::Refused(Refusal::NotAsked("ib_core is not loaded".into())),
+            Why::Refused(Refusal::not_asked("ib_core is not loaded")),
             origin,
         )),
         Fact::Unknown(gap) => Err(gap),

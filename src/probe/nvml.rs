@@ -533,7 +533,7 @@ fn driver_supports(facts: &Facts, id: Id) -> Fact<bool> {
 }
 
 fn not_asked(why: &str, origin: Origin) -> Gap {
-    Gap::new(Why::Refused(Refusal::NotAsked(why.into())), origin)
+    Gap::new(Why::Refused(Refusal::not_asked(why)), origin)
 }
 
 /// What NVML did not say of a GPU is open for this reason.

@@ -128,10 +128,9 @@ impl<'r> CopyOutcomes<'r> {
             let question = self.plan.question_of(cell);
             match outcome {
                 Outcome::NotRecorded => Some(Gap::refused(&question, Refusal::NotRecorded)),
-                Outcome::NotMeasured(why) => Some(Gap::refused(
-                    &question,
-                    Refusal::NotAsked(why.as_str().into()),
-                )),
+                Outcome::NotMeasured(why) => {
+                    Some(Gap::refused(&question, Refusal::not_asked(why.as_str())))
+                }
                 _ => None,
             }
         })

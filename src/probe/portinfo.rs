@@ -42,7 +42,7 @@ fn port_info(ask: &Ask<'_>, device: &str, port: u64) -> Fact<PortInfo> {
             )
         }
         Fact::Known(false, origin) => Fact::Unknown(Gap::new(
-            Why::Refused(Refusal::NotAsked("ib_umad is not loaded".into())),
+            Why::Refused(Refusal::not_asked("ib_umad is not loaded")),
             origin,
         )),
         Fact::Unknown(gap) => Fact::Unknown(gap),

@@ -250,7 +250,7 @@ mod tests {
             (r#""refused":"timeout""#, Refusal::Timeout),
             (
                 r#""refused":"not-asked: GID 7 is not in use""#,
-                Refusal::NotAsked("GID 7 is not in use".into()),
+                Refusal::not_asked("GID 7 is not in use"),
             ),
         ] {
             assert_eq!(said(reply), Err(Why::Refused(refusal)), "{reply}");

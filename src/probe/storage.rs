@@ -2,7 +2,6 @@
 //! hold up whoever looks at its mount, so the mount itself is never touched.
 
 mod beegfs;
-mod beegfs_log;
 mod fabric;
 mod parse;
 #[cfg(test)]

@@ -20,10 +20,7 @@ const MOVING_FACTS: [(Subject, &str); 7] = [
     (Subject::Hop, "link_error_rate"),
     (Subject::Bridge, "link_generation link_width"),
     (Subject::Netdev, "discard_rate pause_sent_rate"),
-    (
-        Subject::Mount,
-        "rdma_connections log_rdma_failure_age log_unreached_age",
-    ),
+    (Subject::Mount, "rdma_connections"),
 ];
 const NODE: &str = "uptime load shm_free memory_stalled memory_corrected_rate cuda_init_time";
 const GPU: &str = "\

@@ -20,6 +20,12 @@ pub enum Answer {
     Value(Arc<serde_json::Value>),
 }
 
+impl From<serde_json::Value> for Answer {
+    fn from(value: serde_json::Value) -> Self {
+        Answer::Value(Arc::new(value))
+    }
+}
+
 /// A reply, and when it arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {

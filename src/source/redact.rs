@@ -181,14 +181,11 @@ impl Redactor {
             return call;
         }
         let of_log = &*call.name == "nccl_log_file";
-        let of_beegfs = &*call.name == "beegfs_log";
         let args = call.args.iter().map(|(name, value)| {
             let value = match value {
                 Argument::Text(text) if of_log => {
                     Argument::Text(log::file(&self.names, text).into())
                 }
-                // As the path is in the configuration that names it.
-                Argument::Text(text) if of_beegfs => Argument::Text(self.path(text)),
                 Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
                 Argument::Number(number) => Argument::Number(*number),
             };
@@ -201,7 +198,7 @@ impl Redactor {
     }
 
     fn answer(&self, question: &Question, answer: Answer) -> Result<Answer, Refusal> {
-        let left_out = || Refusal::NotAsked(LEFT_OUT.into());
+        let left_out = || Refusal::not_asked(LEFT_OUT);
         let names = &self.names;
         Ok(match (question, answer) {
             (Question::Netlink(_), Answer::Bytes(bytes)) => {
@@ -269,7 +266,6 @@ impl Redactor {
             "nccl_log_file" => log::digest(names, value)?,
             "nccl_log" => value::with_texts(value, "", &|_, text| log::file(names, text)),
             "process_env" => value::job_environment(names, value),
-            "beegfs_log" => value::beegfs_log(names, value),
             "kernel_log" => value::free(names, value),
             name if name.starts_with("process") => value::free(names, value),
             name if name.starts_with("nccl_") => {

@@ -30,7 +30,35 @@ pub enum Refusal {
     NotRecorded,
 }
 
+impl From<Errno> for Refusal {
+    fn from(errno: Errno) -> Self {
+        Refusal::Errno(errno)
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Refusal::Errno(Errno::from(&error))
+    }
+}
+
+impl From<rustix::io::Errno> for Refusal {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Refusal::Errno(Errno(errno.raw_os_error()))
+    }
+}
+
 impl Refusal {
+    /// The question was not asked, for this reason.
+    pub fn not_asked(why: impl Into<Arc<str>>) -> Self {
+        Refusal::NotAsked(why.into())
+    }
+
+    /// No such call can be answered.
+    pub fn unknown_call(name: &str) -> Self {
+        Refusal::not_asked(format!("unknown call {name}"))
+    }
+
     /// True where root would have got an answer.
     pub fn is_permission(&self) -> bool {
         matches!(self, Refusal::Errno(Errno::EACCES | Errno::EPERM))

@@ -122,7 +122,7 @@ impl Line {
             repeat: 0,
             reply: Reply {
                 at,
-                said: Ok(Answer::Value(Arc::new(value))),
+                said: Ok(Answer::from(value)),
             },
         }
     }
@@ -225,7 +225,7 @@ fn parse_json(line: &str) -> Result<Line, String> {
         put(Ok(Answer::Names(names.into())))?;
     }
     if let Some(Unique(value)) = wire.value {
-        put(Ok(Answer::Value(Arc::new(value))))?;
+        put(Ok(Answer::from(value)))?;
     }
     if let Some(name) = wire.errno {
         put(Err(Refusal::Errno(
@@ -346,7 +346,7 @@ fn parse_refusal(text: &str) -> Option<Refusal> {
         "timeout" => Refusal::Timeout,
         "crash" => Refusal::Crash(detail.into()),
         "too-large" => Refusal::TooLarge,
-        "not-asked" => Refusal::NotAsked(detail.into()),
+        "not-asked" => Refusal::not_asked(detail),
         "not-recorded" => Refusal::NotRecorded,
         _ => {
             let status = kind.trim_end_matches(':').strip_prefix("command-failed ")?;
@@ -466,9 +466,9 @@ mod tests {
             reply(Ok(Answer::Text("4: ACTIVE\n".into()))),
             reply(Ok(Answer::Bytes([0, 255, 16].into()))),
             reply(Ok(Answer::Names(["a".into(), "b".into()].into()))),
-            reply(Ok(Answer::Value(Arc::new(
+            reply(Ok(Answer::from(
                 serde_json::json!({"state":4,"x":[1,{"y":null}]}),
-            )))),
+            ))),
             reply(Err(Refusal::Errno(Errno::EINVAL))),
             reply(Err(Refusal::Errno(Errno(4242)))),
             reply(Err(Refusal::LibraryMissing(
@@ -481,7 +481,7 @@ mod tests {
             reply(Err(Refusal::Timeout)),
             reply(Err(Refusal::Crash("signal 11".into()))),
             reply(Err(Refusal::TooLarge)),
-            reply(Err(Refusal::NotAsked("no sample".into()))),
+            reply(Err(Refusal::not_asked("no sample"))),
             Line::Pending {
                 probe: "p".into(),
                 question: Question::read("/a"),

@@ -5,12 +5,10 @@ use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_void};
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent,
-    CUstream,
+    self, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUstream,
 };
 use libloading::Library;
 
-use crate::live::c_text::c_text;
 use crate::live::confine;
 use crate::source::{Errno, Refusal};
 
@@ -45,7 +43,7 @@ fn library() -> Result<&'static Library, Refusal> {
         confine::confine().map_err(|error| {
             let why =
                 format!("the kernel cannot keep CUDA from changing the machine (seccomp: {error})");
-            Refusal::NotAsked(why.into())
+            Refusal::not_asked(why)
         })?;
         // SAFETY: the constructors of libcuda touch their own memory only; this runs in a process that does nothing but ask.
         unsafe { Library::new(NAME) }.map_err(|error| {
@@ -99,10 +97,8 @@ functions! {
     cuDriverGetVersion(version: *mut c_int);
     cuDeviceGetCount(count: *mut c_int);
     cuDeviceGet(device: *mut CUdevice, ordinal: c_int);
-    cuDeviceGetName(name: *mut c_char, length: c_int, device: CUdevice);
     cuDeviceGetAttribute(value: *mut c_int, attribute: CUdevice_attribute, device: CUdevice);
     cuDeviceCanAccessPeer(can: *mut c_int, device: CUdevice, peer: CUdevice);
-    cuDeviceGetP2PAttribute(value: *mut c_int, attribute: CUdevice_P2PAttribute, from: CUdevice, to: CUdevice);
     cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice);
     cuCtxSetCurrent(context: CUcontext);
     cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
@@ -174,14 +170,6 @@ pub(crate) fn device(ordinal: i32) -> Result<CUdevice, Failure> {
     number(|value| unsafe { cuDeviceGet(value, ordinal) })
 }
 
-/// The model's name.
-pub(crate) fn name(device: CUdevice) -> Result<String, Failure> {
-    let mut name: [c_char; 128] = [0; 128];
-    // SAFETY: the driver writes no more than the length that it is told, a NUL at its end.
-    unsafe { cuDeviceGetName(name.as_mut_ptr(), 127, device)? };
-    Ok(c_text(&name))
-}
-
 /// An attribute of a device.
 pub(crate) fn attribute(attribute: CUdevice_attribute, device: CUdevice) -> Result<i32, Failure> {
     // SAFETY: the number lives for the call.
@@ -192,16 +180,6 @@ pub(crate) fn attribute(attribute: CUdevice_attribute, device: CUdevice) -> Resu
 pub(crate) fn can_access(device: CUdevice, peer: CUdevice) -> Result<i32, Failure> {
     // SAFETY: the number lives for the call.
     number(|value| unsafe { cuDeviceCanAccessPeer(value, device, peer) })
-}
-
-/// An attribute of two devices.
-pub(crate) fn p2p_attribute(
-    attribute: CUdevice_P2PAttribute,
-    from: CUdevice,
-    to: CUdevice,
-) -> Result<i32, Failure> {
-    // SAFETY: the number lives for the call.
-    number(|value| unsafe { cuDeviceGetP2PAttribute(value, attribute, from, to) })
 }
 
 /// A device's primary context: what the CUDA runtime and NCCL use. It is kept until the process ends, which lets it go.

@@ -75,34 +75,14 @@ impl Request {
         let done =
             unsafe { libc::ioctl(socket.fd().as_raw_fd(), libc::SIOCETHTOOL as _, argument) };
         match done {
-            -1 => Err(Refusal::Errno(
-                Errno::from(&std::io::Error::last_os_error()),
-            )),
+            -1 => Err(std::io::Error::last_os_error().into()),
             _ => Ok(()),
         }
     }
 }
 
-/// The reply of `ETHTOOL_GLINKSETTINGS`. Bitmaps are little-endian.
-pub(super) struct LinkSettings {
-    /// Mb/s; all ones where unknown.
-    pub(super) speed: u32,
-    /// 0 half, 1 full, 255 unknown.
-    pub(super) duplex: u8,
-    /// `PORT_*`: 0 twisted pair, 3 fibre, 5 direct attach, 239 none, 255 other.
-    pub(super) port: u8,
-    /// Whether the link is negotiated.
-    pub(super) autoneg: u8,
-    /// Link modes that the device supports.
-    pub(super) supported: Vec<u8>,
-    /// Link modes that it offers.
-    pub(super) advertising: Vec<u8>,
-    /// Link modes that the other end offers.
-    pub(super) lp_advertising: Vec<u8>,
-}
-
-/// Reads the link settings: the first request, of no words, is answered with the number of words to ask for, negated.
-pub(super) fn link_settings(netdev: &Netdev<'_>) -> Result<LinkSettings, Refusal> {
+/// The link modes that the device supports: the first request, of no words, is answered with the number of words to ask for, negated.
+pub(super) fn supported_link_modes(netdev: &Netdev<'_>) -> Result<Vec<u8>, Refusal> {
     // struct ethtool_link_settings: command, speed, then bytes; the last of bytes 12 to 15 is link_mode_masks_nwords, and the masks begin at byte 48.
     let asked = |words: u8| {
         let count = u32::from_ne_bytes([0, 0, 0, words]);
@@ -120,22 +100,8 @@ pub(super) fn link_settings(netdev: &Netdev<'_>) -> Result<LinkSettings, Refusal
         return Err(Refusal::Errno(Errno::EPROTO));
     }
     let words = usize::from(words.unsigned_abs());
-    let map = |n: usize| {
-        let words = n * words..(n + 1) * words;
-        words
-            .flat_map(|at| reply.word(12 + at).to_le_bytes())
-            .collect()
-    };
-    let [duplex, port, _, autoneg] = reply.word(2).to_ne_bytes();
-    Ok(LinkSettings {
-        speed: reply.word(1),
-        duplex,
-        port,
-        autoneg,
-        supported: map(0),
-        advertising: map(1),
-        lp_advertising: map(2),
-    })
+    let map = (0..words).flat_map(|at| reply.word(12 + at).to_le_bytes());
+    Ok(map.collect())
 }
 
 /// Reads a module's memory: its kind (`ETH_MODULE_SFF_*`) and its first bytes.

@@ -8,12 +8,8 @@ use crate::source::Refusal;
 /// The statistics that are recorded, by their whole names: `Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst`.
 const WANTED: &[&str] = &[
     "rx_discards_phy",
-    "rx_out_of_buffer",
-    "rx_pause_ctrl_phy",
     "tx_pause_ctrl_phy",
     "tx_pause_storm_error_events",
-    "tx_pause_storm_warning_events",
-    "outbound_pci_stalled_wr_events",
 ];
 
 /// Reads the statistics that matter, as an object.
@@ -26,18 +22,15 @@ pub(super) fn read(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
 }
 
 fn is_wanted(name: &str) -> bool {
-    WANTED.contains(&name) || priority_counter(name).is_some()
+    WANTED.contains(&name) || is_pause_of_priority(name)
 }
 
-/// `rx_prio3_pause`, `tx_prio3_pause`, `rx_prio3_discards`: which, of a priority.
-fn priority_counter(name: &str) -> Option<&str> {
-    let rest = name
-        .strip_prefix("rx_prio")
-        .or_else(|| name.strip_prefix("tx_prio"))?;
-    let (priority, what) = rest.split_once('_')?;
-    matches!(priority.as_bytes(), [b'0'..=b'7'])
-        .then_some(what)
-        .filter(|what| matches!(*what, "pause" | "discards"))
+/// `tx_prio3_pause`.
+fn is_pause_of_priority(name: &str) -> bool {
+    let priority = name
+        .strip_prefix("tx_prio")
+        .and_then(|rest| rest.strip_suffix("_pause"));
+    matches!(priority.map(str::as_bytes), Some([b'0'..=b'7']))
 }
 
 #[cfg(test)]
@@ -46,20 +39,15 @@ mod tests {
 
     #[test]
     fn only_what_tells_of_pauses_and_drops_is_kept() {
-        for kept in [
-            "rx_discards_phy",
-            "rx_prio0_pause",
-            "tx_prio7_pause",
-            "rx_prio3_discards",
-        ] {
+        for kept in ["rx_discards_phy", "tx_prio0_pause", "tx_prio7_pause"] {
             assert!(is_wanted(kept), "{kept}");
         }
         for left in [
             "rx0_packets",
             "tx_prio3_bytes",
-            "rx_prio8_pause",
-            "rx_prio3_pause_duration",
-            "rx_prio_pause",
+            "tx_prio8_pause",
+            "tx_prio3_pause_duration",
+            "tx_prio_pause",
             "ch0_events",
         ] {
             assert!(!is_wanted(left), "{left}");

@@ -46,7 +46,7 @@ fn answer(log: Log, now: Option<u64>) -> Answer {
         log.last
             .is_none_or(|last| last <= now.saturating_add(MINUTE))
     });
-    Answer::Value(Arc::new(log.value(now.map_or(Value::Null, Value::from))))
+    Answer::from(log.value(now.map_or(Value::Null, Value::from)))
 }
 
 /// Files of one copy are read one after the other, and the kernel's two clocks differ a little.

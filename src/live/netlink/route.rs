@@ -50,10 +50,7 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
             payload = vec![0; IFADDRMSG];
             (RTM_GETADDR, |all| keep::<IFADDRMSG>(all, OF_ADDRESS))
         }
-        name => {
-            let why = format!("unknown netlink request {name}");
-            return Err(Refusal::NotAsked(why.into()));
-        }
+        name => return Err(Refusal::unknown_call(name)),
     };
     let connection = Connection::open(NETLINK_ROUTE)?;
     let mut left = ATTEMPTS;

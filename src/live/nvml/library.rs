@@ -83,7 +83,7 @@ fn failure(error: NvmlError) -> NvmlFailure {
 /// NVML, begun.
 pub(super) fn nvml() -> Result<&'static Nvml, Refusal> {
     initialised()?.as_ref().map_err(|failure| {
-        Refusal::NotAsked(format!("NVML does not begin: {}", failure.value()["error"]).into())
+        Refusal::not_asked(format!("NVML does not begin: {}", failure.value()["error"]))
     })
 }
 
@@ -117,10 +117,6 @@ pub(super) fn system() -> Result<Value, Refusal> {
     let Ok(nvml) = begun else {
         return Ok(out.into());
     };
-    out.insert(
-        "nvmlSystemGetDriverVersion",
-        version(&library.nvmlSystemGetDriverVersion),
-    );
     let cuda: Result<c_int, _> = nvml.sys_cuda_driver_version();
     out.insert(
         "nvmlSystemGetCudaDriverVersion_v2",

@@ -47,41 +47,12 @@ impl NvmlFailure {
             NvmlFailure::Missing => return "MissingSymbol".into(),
             NvmlFailure::Code(code) => code,
         };
-        let name = match code {
-            1 => "Uninitialized",
-            2 => "InvalidArgument",
-            3 => "NotSupported",
-            4 => "NoPermission",
-            5 => "AlreadyInitialized",
-            6 => "NotFound",
-            7 => "InsufficientSize",
-            8 => "InsufficientPower",
-            9 => "DriverNotLoaded",
-            10 => "Timeout",
-            11 => "IrqIssue",
-            12 => "LibraryNotFound",
-            13 => "FunctionNotFound",
-            14 => "CorruptedInforom",
-            15 => "GpuIsLost",
-            16 => "ResetRequired",
-            17 => "OperatingSystem",
-            18 => "LibRmVersionMismatch",
-            19 => "InUse",
-            20 => "Memory",
-            21 => "NoData",
-            22 => "VgpuEccNotSupported",
-            23 => "InsufficientResources",
-            24 => "FreqNotSupported",
-            25 => "ArgumentVersionMismatch",
-            26 => "Deprecated",
-            27 => "NotReady",
-            28 => "GpuNotFound",
-            29 => "InvalidState",
-            30 => "ResetTypeNotSupported",
-            999 => "Unknown",
-            _ => return code.to_string(),
-        };
-        name.into()
+        const CODES: &[(nvmlReturn_t, &str)] =
+            include!(concat!(env!("OUT_DIR"), "/nvml_errors.codes.rs"));
+        match CODES.iter().find(|(known, _)| *known == code) {
+            Some((_, name)) => (*name).into(),
+            None => code.to_string(),
+        }
     }
 
     /// As it is in a reply.

@@ -44,7 +44,7 @@ fn connect(address: IpAddr, at: &dyn Fn(&'static str)) -> Result<(), Failed> {
         // An address of IPv6 is not yet one while the kernel looks for another owner.
         IpAddr::V6(_) if error.raw_os_error() == Some(Errno::EADDRNOTAVAIL.0) => {
             let why = "its address is not confirmed yet";
-            Failed::refused("listen")(Refusal::NotAsked(why.into()))
+            Failed::refused("listen")(Refusal::not_asked(why))
         }
         _ => Failed::by_errno("listen")(error),
     })?;

@@ -1,10 +1,6 @@
 //! libibverbs by `dlopen` and `dlsym`, and its list of devices.
 
-pub(crate) mod completion;
-pub(crate) mod context;
-pub(crate) mod domain;
-pub(crate) mod pair;
-
+use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 
@@ -13,36 +9,55 @@ use rdma_sys::ibv_device;
 use serde_json::{Value, json};
 
 use crate::live::c_text::c_text;
-use crate::small_sort;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
-use context::Context;
 
 /// The library's name on every distribution: the version is that of its interface, not of rdma-core.
 const NAME: &str = "libibverbs.so.1";
 
-type GetDeviceList = unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device;
-type FreeDeviceList = unsafe extern "C" fn(*mut *mut ibv_device);
-type GetDeviceGuid = unsafe extern "C" fn(*mut ibv_device) -> u64;
-
-/// Answers a call.
-pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
-    let value = match &*call.name {
-        "ibv_library" => library().map(|_| json!({ "loaded": NAME })),
-        "ibv_get_device_list" => DeviceList::get()?.describe(),
-        "ibv_query_device" => Context::open(device(call)?)?.query_device(),
-        "ibv_query_port" => {
-            let port = call.number("port").and_then(|port| u8::try_from(port).ok());
-            let port = port.ok_or(Refusal::Errno(Errno::EINVAL))?;
-            Context::open(device(call)?)?.query_port(port)
+/// Functions of the library, with the types that they have in `infiniband/verbs.h`, each looked up once.
+macro_rules! functions {
+    ($( $name:ident($($arg:ident: $ty:ty),*) -> $out:ty; )*) => { $(
+        #[expect(unsafe_code, reason = "calls libibverbs")]
+        unsafe fn $name($($arg: $ty),*) -> Result<$out, $crate::source::Refusal> {
+            type F = unsafe extern "C" fn($($ty),*) -> $out;
+            static FUNCTION: std::sync::OnceLock<Result<F, $crate::source::Refusal>> = std::sync::OnceLock::new();
+            // SAFETY: the type is that of verbs.h.
+            let found = FUNCTION.get_or_init(|| unsafe { $crate::live::verbs::library::symbol(stringify!($name)) });
+            let function = found.as_ref().map_err(Clone::clone)?;
+            // SAFETY: the caller vouches for the arguments.
+            Ok(unsafe { function($($arg),*) })
         }
-        name => Err(Refusal::NotAsked(format!("unknown call {name}").into())),
-    }?;
-    Ok(Answer::Value(Arc::new(value)))
+    )* };
 }
 
-fn device(call: &Call) -> Result<&str, Refusal> {
-    call.text("device").ok_or(Refusal::Errno(Errno::EINVAL))
+pub(crate) mod completion;
+pub(crate) mod context;
+pub(crate) mod domain;
+pub(crate) mod pair;
+
+use context::Context;
+
+functions! {
+    ibv_get_device_list(count: *mut c_int) -> *mut *mut ibv_device;
+    ibv_free_device_list(list: *mut *mut ibv_device) -> ();
+}
+
+/// Answers a call.
+pub(in crate::live) fn ask(call: &Call) -> Result<Answer, Refusal> {
+    let value = match &*call.name {
+        "ibv_library" => library().map(|_| json!({ "loaded": NAME })),
+        "ibv_get_device_list" => Ok(DeviceList::get()?.describe()),
+        "ibv_query_port" => {
+            let port = call.number("port").and_then(|port| u8::try_from(port).ok());
+            match (call.text("device"), port) {
+                (Some(device), Some(port)) => Context::open(device)?.query_port(port),
+                _ => Err(Refusal::Errno(Errno::EINVAL)),
+            }
+        }
+        name => Err(Refusal::unknown_call(name)),
+    }?;
+    Ok(Answer::from(value))
 }
 
 /// The library, loaded once and never closed: its providers cannot be unloaded.
@@ -73,7 +88,7 @@ fn loader_words(error: &libloading::Error) -> Arc<str> {
 ///
 /// `F` is the type that the function of this name has in `infiniband/verbs.h`.
 #[expect(unsafe_code, reason = "a symbol has no type")]
-unsafe fn function<F: Copy>(name: &str) -> Result<F, Refusal> {
+unsafe fn symbol<F: Copy>(name: &str) -> Result<F, Refusal> {
     // SAFETY: the caller vouches for the type, and the library is never unloaded.
     match unsafe { library()?.get::<F>(name) } {
         Ok(symbol) => Ok(*symbol),
@@ -86,6 +101,14 @@ fn last_error() -> Refusal {
     Refusal::Errno(Errno::from(&std::io::Error::last_os_error()))
 }
 
+/// What a function made; it gives a null pointer if it failed.
+fn made<T>(pointer: *mut T) -> Result<*mut T, Refusal> {
+    match pointer.is_null() {
+        true => Err(last_error()),
+        false => Ok(pointer),
+    }
+}
+
 /// Verbs that answer with a status give a positive error number.
 fn status(code: c_int) -> Result<(), Refusal> {
     match code {
@@ -94,44 +117,20 @@ fn status(code: c_int) -> Result<(), Refusal> {
     }
 }
 
-/// A GUID as sysfs writes it. The library gives it in network byte order.
-fn guid(network_order: u64) -> String {
-    let groups: Vec<String> = network_order
-        .to_ne_bytes()
-        .chunks_exact(2)
-        .map(|pair| format!("{:02x}{:02x}", pair[0], pair[1]))
-        .collect();
-    groups.join(":")
-}
-
 /// The list of devices; freed when dropped.
 struct DeviceList {
     list: *mut *mut ibv_device,
     count: usize,
-    free: FreeDeviceList,
 }
 
 impl DeviceList {
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn get() -> Result<Self, Refusal> {
-        // SAFETY: the types are those of verbs.h.
-        let (get, free) = unsafe {
-            (
-                function::<GetDeviceList>("ibv_get_device_list")?,
-                function::<FreeDeviceList>("ibv_free_device_list")?,
-            )
-        };
         let mut count: c_int = 0;
         // SAFETY: `count` lives for the call.
-        let list = unsafe { get(&raw mut count) };
-        if list.is_null() {
-            return Err(last_error());
-        }
-        Ok(DeviceList {
-            list,
-            count: usize::try_from(count).unwrap_or(0),
-            free,
-        })
+        let list = made(unsafe { ibv_get_device_list(&raw mut count)? })?;
+        let count = usize::try_from(count).unwrap_or(0);
+        Ok(DeviceList { list, count })
     }
 
     fn pointers(&self) -> &[*mut ibv_device] {
@@ -142,40 +141,19 @@ impl DeviceList {
         }
     }
 
-    /// The name, kind and transport of a device.
+    /// The name of a device.
     #[expect(unsafe_code, reason = "reads what libibverbs gave")]
-    fn fields(device: *mut ibv_device) -> (String, i64, i64) {
-        // SAFETY: an entry of the list points at a device until the list is freed; rdma-sys has its two enums as plain numbers.
-        let device = unsafe { &*device };
-        (
-            c_text(&device.name),
-            i64::from(device.node_type),
-            i64::from(device.transport_type),
-        )
+    fn name(device: *mut ibv_device) -> String {
+        // SAFETY: an entry of the list points at a device until the list is freed.
+        c_text(unsafe { &(*device).name })
     }
 
-    fn describe(&self) -> Result<Value, Refusal> {
-        #[expect(unsafe_code, reason = "a symbol has no type")]
-        // SAFETY: the type is that of verbs.h.
-        let get_guid = unsafe { function::<GetDeviceGuid>("ibv_get_device_guid")? };
-        let mut devices: Vec<(String, Value)> = self
-            .pointers()
-            .iter()
-            .map(|device| {
-                let (name, node_type, transport) = Self::fields(*device);
-                #[expect(unsafe_code, reason = "calls libibverbs")]
-                // SAFETY: the device is in the list, which is not yet freed.
-                let guid = guid(unsafe { get_guid(*device) });
-                let value = json!({
-                    "name": &name, "guid": guid, "node_type": node_type, "transport": transport,
-                });
-                (name, value)
-            })
-            .collect();
+    fn describe(&self) -> Value {
+        let names = self.pointers().iter().map(|device| Self::name(*device));
         // The library's order is that of its hash of names, and differs between versions.
-        small_sort::by(&mut devices, |a, b| a.0.cmp(&b.0));
-        let devices: Vec<Value> = devices.into_iter().map(|(_, value)| value).collect();
-        Ok(json!({ "devices": devices }))
+        let names: BTreeSet<String> = names.collect();
+        let devices = names.into_iter().map(|name| json!({ "name": name }));
+        json!({ "devices": devices.collect::<Value>() })
     }
 }
 
@@ -183,21 +161,13 @@ impl Drop for DeviceList {
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the list came from ibv_get_device_list and is freed once.
-        unsafe { (self.free)(self.list) }
+        let _ = unsafe { ibv_free_device_list(self.list) };
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn guids_are_written_as_sysfs_does() {
-        assert_eq!(
-            guid(0xb83f_d203_00c0_ffee_u64.to_be()),
-            "b83f:d203:00c0:ffee"
-        );
-    }
 
     #[test]
     fn a_missing_library_is_named_in_the_loaders_words() {

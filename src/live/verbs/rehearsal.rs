@@ -67,7 +67,7 @@ fn write_to_itself(
         Failed::refused("open")(match errno {
             Some(errno) => Refusal::Errno(Errno(errno)),
             // No row of the GID table is the one that is asked for.
-            None => Refusal::NotAsked(why.to_string().into()),
+            None => Refusal::not_asked(why.to_string()),
         })
     };
     let wish = wish.map_err(refused)?;

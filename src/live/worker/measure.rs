@@ -55,7 +55,7 @@ pub fn measure(
     loop {
         let refuse = |why: String| Reply {
             at: at(),
-            said: Err(Refusal::NotAsked(why.into())),
+            said: Err(Refusal::not_asked(why)),
         };
         while let Some(why) = open.front().and_then(&skip) {
             if let Some(question) = open.pop_front() {

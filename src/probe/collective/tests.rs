@@ -75,7 +75,7 @@ fn recorded(made: &[Made]) -> Vec<Line> {
         runs: runs.collect(),
         seed: 1,
     };
-    let no = Refusal::NotAsked("it was not asked for".into());
+    let no = Refusal::not_asked("it was not asked for");
     let mut lines = vec![
         line(Plan::question(), Ok(plan.to_value())),
         line(ablation_table::question(), Err(no)),
@@ -316,7 +316,7 @@ fn a_line_that_is_missing_leaves_open_what_rests_on_it() {
 
 #[test]
 fn where_nothing_was_measured_there_is_nothing() {
-    let no = || Err(Refusal::NotAsked("nobody asked".into()));
+    let no = || Err(Refusal::not_asked("nobody asked"));
     let (facts, node) = facts(vec![
         line(Plan::question(), no()),
         line(ablation_table::question(), no()),
@@ -347,7 +347,7 @@ fn a_job_is_judged_by_its_own_figure() {
         ],
         runs: vec![Run { arm: 0, round: 0 }, Run { arm: 1, round: 0 }],
     };
-    let no = Refusal::NotAsked("nobody asked".into());
+    let no = Refusal::not_asked("nobody asked");
     let mut lines = vec![
         line(Plan::question(), Err(no)),
         line(ablation_table::question(), Ok(plan.to_value())),
@@ -405,7 +405,7 @@ fn writes(
         runs: vec![Run { arm: 0, round: 0 }],
         seed: 1,
     };
-    let no = Refusal::NotAsked("it was not asked for".into());
+    let no = Refusal::not_asked("it was not asked for");
     let mut lines = vec![
         line(Plan::question(), Ok(plan.to_value())),
         line(ablation_table::question(), Err(no)),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::reply::{NvmlReply, words};
 use super::{DeviceFiles, PROBE};
 use crate::fact::gpu::{ComputeMode, FabricHealth, FabricState, GpuMode, RecoveryAction};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Seconds, Typed, gpu};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Seconds, Type, Typed, gpu};
 
 /// States the facts of a GPU that NVML gives.
 pub(super) fn state(
@@ -21,13 +21,13 @@ pub(super) fn state(
     facts.set(id, gpu::NVML_ERROR, nvml_error);
     let mut of = DeviceFacts { facts, id, said };
     of.trouble(SERVED.iter().any(|name| is_answered(&said.value, name)));
+    of.plain();
     of.identity(files);
     of.modes();
     of.errors();
     of.recovery();
     of.clocks();
     of.heat_and_power();
-    of.link_and_memory();
     of.fabric();
 }
 
@@ -86,43 +86,43 @@ struct DeviceFacts<'f> {
     said: &'f NvmlReply,
 }
 
-/// A number as one of a few words; one that is not known stays open.
-fn word<T>(known: impl Fn(u64) -> Option<T>) -> impl Fn(u64) -> Result<T, String> {
-    move |number| known(number).ok_or_else(|| format!("{number} is not known"))
-}
-
-fn mode(number: u64) -> Result<GpuMode, String> {
-    match number {
-        0 => Ok(GpuMode::Off),
-        1 => Ok(GpuMode::On),
-        number => Err(format!("{number} is not a mode")),
+/// The word of a number, by its place among these; one that is not known stays open.
+pub(super) fn nth<T: Copy>(words: &[T]) -> impl Fn(u64) -> Result<T, String> {
+    move |number| {
+        let word = usize::try_from(number).ok().and_then(|at| words.get(at));
+        word.copied()
+            .ok_or_else(|| format!("{number} is not known"))
     }
 }
 
-/// States numbers that functions return: a row for each fact.
-macro_rules! numbers {
-    ($of:ident; $($key:ident = $function:literal;)*) => { $( $of.number(gpu::$key, $function); )* };
-}
+/// `nvmlEnableState_t`.
+const MODES: [GpuMode; 2] = [GpuMode::Off, GpuMode::On];
+
+/// Facts that are a number, a flag or a text of the reply: the function of each, and the member of its value.
+const PLAIN: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/gpu_functions.plain.rs"));
 
 impl DeviceFacts<'_> {
     fn set<T: Typed>(&mut self, key: Key<T>, fact: Fact<T>) {
         self.facts.set(self.id, key, fact);
     }
 
-    fn number(&mut self, key: Key<u64>, function: &str) {
-        let fact = self.said.number(function);
-        self.set(key, fact);
-    }
-
-    fn text(&mut self, key: Key<Arc<str>>, function: &str) {
-        let fact = self.said.text(function);
-        self.set(key, fact);
-    }
-
-    /// A value that a function returns in thousandths.
-    fn thousandths(&mut self, key: Key<u64>, function: &str) {
-        let fact = self.said.number(function).map(|n| (n + 500) / 1000);
-        self.set(key, fact);
+    fn plain(&mut self) {
+        for (name, path) in PLAIN {
+            let Some((index, of)) = gpu::SCHEMA.place(name) else {
+                continue;
+            };
+            let (part, name) = match path {
+                [function, member] => (self.said.member(function), *member),
+                path => (self.said.all(), path.first().copied().unwrap_or("")),
+            };
+            let fact = match of {
+                Type::Text => part.text(name).erase(),
+                Type::Bool => part.number(name).map(|flag| flag != 0).erase(),
+                Type::Bytes => part.number(name).map(Bytes).erase(),
+                _ => part.number(name).erase(),
+            };
+            self.facts.set_at(self.id, index, fact);
+        }
     }
 
     /// The value, or what a function that is not for this GPU stands for.
@@ -151,14 +151,6 @@ impl DeviceFacts<'_> {
     }
 
     fn identity(&mut self, files: Result<&DeviceFiles, &Gap>) {
-        self.text(gpu::MODEL, "nvmlDeviceGetName");
-        self.text(gpu::SERIAL, "nvmlDeviceGetSerial");
-        self.text(gpu::UUID, "nvmlDeviceGetUUID");
-        self.text(gpu::VBIOS, "nvmlDeviceGetVbiosVersion");
-        numbers! { self;
-            INDEX = "nvmlDeviceGetIndex";
-            MINOR = "nvmlDeviceGetMinorNumber";
-        }
         let place = self.said.number("nvmlDeviceGetModuleId");
         let place = self.unless_unsupported("nvmlDeviceGetModuleId", 0, place);
         self.set(gpu::MODULE_ID, place);
@@ -175,7 +167,7 @@ impl DeviceFacts<'_> {
 
     fn modes(&mut self) {
         const PERSISTENCE: &str = "nvmlDeviceGetPersistenceMode";
-        let persistence = self.said.number(PERSISTENCE).and_then(mode);
+        let persistence = self.said.number(PERSISTENCE).and_then(nth(&MODES));
         let persistence = self.unless_unsupported(PERSISTENCE, GpuMode::Unsupported, persistence);
         self.set(gpu::PERSISTENCE, persistence);
         for (function, current, pending) in [
@@ -183,7 +175,11 @@ impl DeviceFacts<'_> {
             ("nvmlDeviceGetEccMode", gpu::ECC, gpu::ECC_PENDING),
         ] {
             for (key, member) in [(current, "current"), (pending, "pending")] {
-                let said = self.said.member(function).number(member).and_then(mode);
+                let said = self
+                    .said
+                    .member(function)
+                    .number(member)
+                    .and_then(nth(&MODES));
                 let said = self.unless_unsupported(function, GpuMode::Unsupported, said);
                 self.set(key, said);
             }
@@ -192,28 +188,16 @@ impl DeviceFacts<'_> {
         let instances = self.unless_unsupported(INSTANCES, 0, self.said.number(INSTANCES));
         self.set(gpu::MIG_DEVICES, instances);
         let compute = self.said.number("nvmlDeviceGetComputeMode");
-        let compute = compute.and_then(word(|number| {
-            Some(match number {
-                0 => ComputeMode::Default,
-                1 => ComputeMode::ExclusiveThread,
-                2 => ComputeMode::Prohibited,
-                3 => ComputeMode::ExclusiveProcess,
-                _ => return None,
-            })
-        }));
+        let compute = compute.and_then(nth(&[
+            ComputeMode::Default,
+            ComputeMode::ExclusiveThread,
+            ComputeMode::Prohibited,
+            ComputeMode::ExclusiveProcess,
+        ]));
         self.set(gpu::COMPUTE_MODE, compute);
     }
 
     fn errors(&mut self) {
-        numbers! { self;
-            ECC_CORRECTED = "nvmlDeviceGetTotalEccErrors/corrected/volatile";
-            ECC_UNCORRECTED = "nvmlDeviceGetTotalEccErrors/uncorrected/volatile";
-            ECC_CORRECTED_EVER = "nvmlDeviceGetTotalEccErrors/corrected/aggregate";
-            ECC_UNCORRECTED_EVER = "nvmlDeviceGetTotalEccErrors/uncorrected/aggregate";
-            DRAM_CORRECTED = "nvmlDeviceGetMemoryErrorCounter/corrected/volatile/dram";
-            DRAM_UNCORRECTED = "nvmlDeviceGetMemoryErrorCounter/uncorrected/volatile/dram";
-            SRAM_UNCORRECTED = "nvmlDeviceGetMemoryErrorCounter/uncorrected/volatile/sram";
-        }
         let sram = self.said.member("nvmlDeviceGetSramEccErrorStatus");
         let sum = match (
             sram.number("aggregateUncParity"),
@@ -225,12 +209,16 @@ impl DeviceFacts<'_> {
             _ => (self.said).number("nvmlDeviceGetMemoryErrorCounter/uncorrected/aggregate/sram"),
         };
         self.set(gpu::SRAM_UNCORRECTED_EVER, sum);
-        let exceeded = sram.number("bThresholdExceeded").map(|flag| flag != 0);
-        self.set(gpu::SRAM_THRESHOLD_EXCEEDED, exceeded);
-        let valid = self.said.number("nvmlDeviceValidateInforom");
-        self.set(gpu::INFOROM_VALID, valid.map(|said| said != 0));
-        self.pages();
-        self.rows();
+        for (key, function) in [
+            (gpu::RETIRES_PAGES, "nvmlDeviceGetRetiredPagesPendingStatus"),
+            (gpu::REMAPS_ROWS, "nvmlDeviceGetRemappedRows"),
+        ] {
+            self.set(key, self.has(function));
+        }
+        let single = self.said.number("nvmlDeviceGetRetiredPages/single");
+        let double = self.said.number("nvmlDeviceGetRetiredPages/double");
+        let pages = single.zip(double).map(|(single, double)| single + double);
+        self.set(gpu::PAGES_RETIRED, pages);
     }
 
     /// Whether a GPU has the feature that a function reports: known if it answers, or reports that the feature is missing.
@@ -244,48 +232,18 @@ impl DeviceFacts<'_> {
         }
     }
 
-    fn pages(&mut self) {
-        const PENDING: &str = "nvmlDeviceGetRetiredPagesPendingStatus";
-        let has = self.has(PENDING);
-        self.set(gpu::RETIRES_PAGES, has);
-        let pending = self.said.number(PENDING).map(|flag| flag != 0);
-        self.set(gpu::PAGES_PENDING, pending);
-        let single = self.said.number("nvmlDeviceGetRetiredPages/single");
-        let double = self.said.number("nvmlDeviceGetRetiredPages/double");
-        let pages = single.zip(double).map(|(single, double)| single + double);
-        self.set(gpu::PAGES_RETIRED, pages);
-    }
-
-    fn rows(&mut self) {
-        const ROWS: &str = "nvmlDeviceGetRemappedRows";
-        let has = self.has(ROWS);
-        self.set(gpu::REMAPS_ROWS, has);
-        let rows = self.said.member(ROWS);
-        self.set(gpu::REMAPPED_CORRECTED, rows.number("corrRows"));
-        self.set(gpu::REMAPPED_UNCORRECTED, rows.number("uncRows"));
-        let flag = |name| rows.number(name).map(|flag| flag != 0);
-        self.set(gpu::REMAP_PENDING, flag("isPending"));
-        self.set(gpu::REMAP_FAILED, flag("failureOccurred"));
-        let banks = self.said.member("nvmlDeviceGetRowRemapperHistogram");
-        self.set(gpu::REMAP_BANKS_LOW, banks.number("low"));
-        self.set(gpu::REMAP_BANKS_EMPTY, banks.number("none"));
-    }
-
     fn recovery(&mut self) {
         let fields = self.said.member("fields");
-        let action = fields
-            .number("GET_GPU_RECOVERY_ACTION")
-            .and_then(word(|number| {
-                Some(match number {
-                    0 => RecoveryAction::None,
-                    1 => RecoveryAction::Reset,
-                    2 => RecoveryAction::Reboot,
-                    3 => RecoveryAction::DrainP2p,
-                    4 => RecoveryAction::DrainAndReset,
-                    5 => RecoveryAction::RecoverImexDomain,
-                    _ => RecoveryAction::Other,
-                })
-            }));
+        let known = [
+            RecoveryAction::None,
+            RecoveryAction::Reset,
+            RecoveryAction::Reboot,
+            RecoveryAction::DrainP2p,
+            RecoveryAction::DrainAndReset,
+            RecoveryAction::RecoverImexDomain,
+        ];
+        let action = fields.number("GET_GPU_RECOVERY_ACTION");
+        let action = action.map(|number| nth(&known)(number).unwrap_or(RecoveryAction::Other));
         // A driver that does not know the field may also call it a wrong argument.
         let action = match fields.error("GET_GPU_RECOVERY_ACTION") {
             Some("NotSupported" | "InvalidArgument") => {
@@ -297,12 +255,6 @@ impl DeviceFacts<'_> {
     }
 
     fn clocks(&mut self) {
-        numbers! { self;
-            SM_CLOCK = "nvmlDeviceGetClockInfo/sm";
-            MAX_SM_CLOCK = "nvmlDeviceGetMaxClockInfo/sm";
-            APPLICATION_CLOCK = "nvmlDeviceGetApplicationsClock/graphics";
-            DEFAULT_APPLICATION_CLOCK = "nvmlDeviceGetDefaultApplicationsClock/graphics";
-        }
         let reasons = self.said.number("nvmlDeviceGetCurrentClocksEventReasons");
         for (key, bit) in [
             (gpu::IDLE, 0x1),
@@ -324,15 +276,12 @@ impl DeviceFacts<'_> {
     }
 
     fn heat_and_power(&mut self) {
-        numbers! { self;
-            TEMPERATURE = "nvmlDeviceGetTemperature/gpu";
-            SLOWDOWN_TEMPERATURE = "nvmlDeviceGetTemperatureThreshold/slowdown";
-            SHUTDOWN_TEMPERATURE = "nvmlDeviceGetTemperatureThreshold/shutdown";
-            MAX_MEMORY_TEMPERATURE = "nvmlDeviceGetTemperatureThreshold/memory";
-        }
         let memory = self.said.member("fields").number("MEMORY_TEMP");
         // Memory without a sensor is reported as 0 °C.
-        let memory_temperature = memory.and_then(word(|degrees| (degrees > 0).then_some(degrees)));
+        let memory_temperature = memory.and_then(|degrees| match degrees {
+            0 => Err("0 is not known".to_owned()),
+            degrees => Ok(degrees),
+        });
         self.set(gpu::MEMORY_TEMPERATURE, memory_temperature);
         let margin = self.said.all().signed("nvmlDeviceGetMarginTemperature");
         let margin = margin.map(|degrees| degrees.max(0).unsigned_abs());
@@ -345,49 +294,31 @@ impl DeviceFacts<'_> {
             })
         };
         self.set(gpu::THERMAL_MARGIN, margin.or_else(by_threshold));
-        self.thousandths(gpu::POWER, "nvmlDeviceGetPowerUsage");
-        self.thousandths(gpu::POWER_LIMIT, "nvmlDeviceGetEnforcedPowerLimit");
-        self.thousandths(
-            gpu::DEFAULT_POWER_LIMIT,
-            "nvmlDeviceGetPowerManagementDefaultLimit",
-        );
-    }
-
-    fn link_and_memory(&mut self) {
-        // If sysfs has these, its value counts.
-        numbers! { self;
-            LINK_GENERATION = "nvmlDeviceGetCurrPcieLinkGeneration";
-            LINK_WIDTH = "nvmlDeviceGetCurrPcieLinkWidth";
-            MAX_LINK_GENERATION = "nvmlDeviceGetGpuMaxPcieLinkGeneration";
-            MAX_LINK_WIDTH = "nvmlDeviceGetMaxPcieLinkWidth";
-            PCIE_REPLAYS = "nvmlDeviceGetPcieReplayCounter";
+        for (key, function) in [
+            (gpu::POWER, "nvmlDeviceGetPowerUsage"),
+            (gpu::POWER_LIMIT, "nvmlDeviceGetEnforcedPowerLimit"),
+            (
+                gpu::DEFAULT_POWER_LIMIT,
+                "nvmlDeviceGetPowerManagementDefaultLimit",
+            ),
+        ] {
+            let thousandths = self.said.number(function);
+            self.set(key, thousandths.map(|n| (n + 500) / 1000));
         }
-        let memory = self.said.member("nvmlDeviceGetMemoryInfo_v2");
-        self.set(gpu::MEMORY, memory.number("total").map(Bytes));
-        self.set(gpu::MEMORY_USED, memory.number("used").map(Bytes));
-        let bar1 = self.said.member("nvmlDeviceGetBAR1MemoryInfo");
-        self.set(gpu::BAR1, bar1.number("total").map(Bytes));
-        self.set(gpu::BAR1_USED, bar1.number("used").map(Bytes));
-        let c2c = self.said.member("c2c");
-        self.set(
-            gpu::C2C_LINKS,
-            self.unless_unsupported("c2c", 0, c2c.number("count")),
-        );
-        self.set(gpu::C2C_LINKS_ACTIVE, c2c.number("active"));
+        let links = self.said.member("c2c").number("count");
+        let links = self.unless_unsupported("c2c", 0, links);
+        self.set(gpu::C2C_LINKS, links);
     }
 
     fn fabric(&mut self) {
         const FABRIC: &str = "nvmlDeviceGetGpuFabricInfo";
         let fabric = self.said.member(FABRIC);
-        let state = fabric.number("state").and_then(word(|number| {
-            Some(match number {
-                0 => FabricState::Unsupported,
-                1 => FabricState::NotStarted,
-                2 => FabricState::InProgress,
-                3 => FabricState::Completed,
-                _ => return None,
-            })
-        }));
+        let state = fabric.number("state").and_then(nth(&[
+            FabricState::Unsupported,
+            FabricState::NotStarted,
+            FabricState::InProgress,
+            FabricState::Completed,
+        ]));
         let state = self.unless_unsupported(FABRIC, FabricState::Unsupported, state);
         let has = state
             .known()
@@ -409,15 +340,12 @@ impl DeviceFacts<'_> {
         let given = |name: &str| has && self.said.value[FABRIC].get(name).is_some();
         let health = match given("healthSummary") {
             false => unsupported,
-            true => fabric.number("healthSummary").and_then(word(|number| {
-                Some(match number {
-                    0 => FabricHealth::Unsupported,
-                    1 => FabricHealth::Healthy,
-                    2 => FabricHealth::Unhealthy,
-                    3 => FabricHealth::LimitedCapacity,
-                    _ => return None,
-                })
-            })),
+            true => fabric.number("healthSummary").and_then(nth(&[
+                FabricHealth::Unsupported,
+                FabricHealth::Healthy,
+                FabricHealth::Unhealthy,
+                FabricHealth::LimitedCapacity,
+            ])),
         };
         let problems = match given("healthMask") {
             false => Fact::Known(Arc::default(), self.said.origin()),
@@ -513,6 +441,14 @@ mod tests {
 
     #[test]
     fn numbers_of_a_newer_release_are_open() {
-        assert!(mode(2).is_err());
+        assert!(nth(&MODES)(2).is_err());
+    }
+
+    #[test]
+    fn rows_name_facts() {
+        for (name, path) in PLAIN {
+            assert!(gpu::SCHEMA.place(name).is_some(), "{name}");
+            assert!(matches!(path.len(), 1 | 2), "{path:?}");
+        }
     }
 }

@@ -280,7 +280,7 @@ impl Node {
     fn recording(mut self, name: String) -> Recording {
         // What the doctor measures, no tool prints.
         for question in [Plan::question(), ablation_table::question()] {
-            self.answer(question, Err(Refusal::NotAsked("outputs of tools".into())));
+            self.answer(question, Err(Refusal::not_asked("outputs of tools")));
         }
         let mut recording = Recording::new(Header {
             version: wire::VERSION.into(),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::at;
-use super::beegfs_log::{self, Failure, Log};
 use super::parse::{self, Connections, Mount};
 use crate::fact::mount;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence};
@@ -33,7 +32,6 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
         Fact::Unknown(_) => Vec::new(),
     };
     let mut lists = Lists::default();
-    let log = beegfs_log::read_log(ask);
     for mount in &mounts {
         let id = at(facts, node, mount);
         // One mount, one client; else the configuration's file tells which is whose.
@@ -52,7 +50,6 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
         client.buffers(facts, id);
         client.lists(ask, facts, id, &mut lists);
         client.connections(ask, facts, id, &mut lists);
-        client.log(facts, id, &log, mounts.len());
     }
 }
 
@@ -218,39 +215,6 @@ impl Client<'_> {
             (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
         };
         facts.set(id, mount::TCP_UNASKED, unasked);
-    }
-}
-
-/// The first log level with connections (Log_NOTICE).
-const TOLD: u64 = 3;
-
-impl Client<'_> {
-    /// The log, if it is this client's alone and complete.
-    fn log(&self, facts: &mut Facts, id: Id, log: &Fact<Log>, mounts: usize) {
-        let level = self.value_if_any("logLevel").known().cloned().flatten();
-        let quiet = level.is_some_and(|level| whole_number(&level).is_ok_and(|l| l < TOLD));
-        let log = log.clone().and_then(|log| match (mounts, quiet) {
-            (2.., _) => Err("several clients write one log".to_owned()),
-            (_, true) => Err("logLevel is below 3: connections are not logged".to_owned()),
-            _ if !log.told => Err("the end of the log tells of no connection".to_owned()),
-            _ => Ok(log),
-        });
-        let list = |failures: &[Failure]| -> Arc<[Arc<str>]> {
-            failures.iter().map(|f| Arc::clone(&f.what)).collect()
-        };
-        let failed = log.clone().map(|log| log.rdma_failed);
-        let count = failed.clone().map(|failed| failed.len() as u64);
-        facts.set(id, mount::LOG_RDMA_FAILURES, count);
-        facts.set(id, mount::LOG_RDMA_FAILED, failed.clone().map(|f| list(&f)));
-        let age = failed.and_then(|failed| beegfs_log::newest(&failed));
-        facts.set(id, mount::LOG_RDMA_FAILURE_AGE, age);
-        let unreached = log.map(|log| log.unreached);
-        let count = unreached.clone().map(|unreached| unreached.len() as u64);
-        facts.set(id, mount::LOG_UNREACHED_COUNT, count);
-        let log_unreached = unreached.clone().map(|u| list(&u));
-        facts.set(id, mount::LOG_UNREACHED, log_unreached);
-        let age = unreached.and_then(|unreached| beegfs_log::newest(&unreached));
-        facts.set(id, mount::LOG_UNREACHED_AGE, age);
     }
 }
 

@@ -132,35 +132,6 @@ fn interfaces_of_lnet() {
 }
 
 #[test]
-fn what_beegfs_logs_counts_where_it_is_all_of_it() {
-    let told = |config: &str, helper: &str| {
-        let config = format!(
-            r#"{{"q":{{"read":"/proc/fs/beegfs/1-n/config"}},"text":"connUseRDMA = 1\n{config}"}}"#
-        );
-        let helper =
-            format!(r#"{{"q":{{"read":"/etc/beegfs/beegfs-helperd.conf"}},"text":"{helper}"}}"#);
-        let lines = [
-            r#"{"q":{"read":"/proc/self/mountinfo"},"text":"80 29 0:52 / /b rw - beegfs beegfs_nodev rw\n"}"#,
-            r#"{"q":{"list":"/proc/fs/beegfs"},"names":["1-n"]}"#,
-            &config,
-            &helper,
-            r#"{"q":{"call":"beegfs_log","file":"/var/log/b.log"},"value":{"age":5,"last":"Nov20 09:00:10","whole":true,"lines":[{"at":"Nov20 09:00:00","said":"Connect failed: beegfs-meta@10.0.0.3:8005 (protocol: RDMA)"}]}}"#,
-        ];
-        let facts = run(&PROBE, &lines).0;
-        let failures = known(&facts, Subject::Mount, "/b", mount::LOG_RDMA_FAILURES);
-        let age = known(&facts, Subject::Mount, "/b", mount::LOG_RDMA_FAILURE_AGE);
-        (failures, age.map(|age| age.0))
-    };
-    const HELPER: &str = "logStdFile = /var/log/b.log\\n";
-    assert_eq!(told("", HELPER), (Some(1), Some(15.0)));
-    assert_eq!(told("logLevel = 3\\n", HELPER), (Some(1), Some(15.0)));
-    assert_eq!(told("logLevel = 2\\n", HELPER), (None, None));
-    let syslog = format!("logType = syslog\\n{HELPER}");
-    assert_eq!(told("", &syslog), (None, None));
-    assert_eq!(told("", "logStdFile = /scratch/b.log\\n"), (None, None));
-}
-
-#[test]
 fn what_beegfs_is_told() {
     let mountinfo = r#"{"q":{"read":"/proc/self/mountinfo"},"text":"80 29 0:52 / /b rw - beegfs beegfs_nodev rw,cfgFile=/etc/beegfs/c.conf\n"}"#;
     let told = |config: &str, more: &[&str]| {

@@ -298,7 +298,7 @@ fn the_serial_number_in_configuration_space_is_that_of_the_mac_address() {
 
 #[test]
 fn what_cannot_be_redacted_is_left_out_and_says_so() {
-    let left_out = Err(Refusal::NotAsked(LEFT_OUT.into()));
+    let left_out = Err(Refusal::not_asked(LEFT_OUT));
     let answer = |q, a| redactor("k").answer(&q, a);
     let bytes = || Answer::Bytes([0xb8, 0x3f, 0xd2, 0xc0, 0xff, 0xee].into());
     assert_eq!(read("/proc/net/tcp", "x"), left_out);

@@ -102,20 +102,6 @@ pub(super) fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// Lines of BeeGFS's client: an unreachable server is given by its name, `beegfs-storage NAME [ID: 1]`, others by addresses.
-pub(super) fn beegfs_log(names: &Names, value: &Value) -> Value {
-    const MARK: &str = "Connect failed on all available routes: beegfs-";
-    with_texts(value, "", &|_, text| match text.strip_prefix(MARK) {
-        Some(server) => {
-            let (kind, rest) = server.split_once(' ').unwrap_or(("", server));
-            let (name, id) = rest.rsplit_once(" [ID").unwrap_or((rest, ""));
-            let id = if id.is_empty() { "" } else { " [ID" }.to_owned() + id;
-            format!("{MARK}{kind} {}{id}", names.key.host(name))
-        }
-        None => names.free(text),
-    })
-}
-
 /// `nfs: server NAME not responding`, `nfs: server NAME OK`: no form betrays the name.
 fn server(key: &Key, text: &str) -> String {
     let Some((before, rest)) = text.split_once("server ") else {
@@ -505,28 +491,6 @@ mod tests {
         );
         assert!(!line("Killed process 7 (alice)").contains("alice"));
         assert!(!line("add gid fe80:0000:0000:0000:ad3e:e3ff:fe92:b31b").contains("ad3e"));
-    }
-
-    #[test]
-    fn beegfs_names_servers_where_no_route_leads_to_them() {
-        let said = serde_json::json!([
-            "Connect failed: beegfs-storage@10.0.0.3:8003 (protocol: RDMA)",
-            "Connect failed on all available routes: beegfs-meta acme-mds7 [ID: 2]",
-        ]);
-        let redacted = beegfs_log(&Names::new(key(), "node7", &[]), &said);
-        let told = |at: usize| redacted[at].as_str().unwrap().to_owned();
-        assert!(
-            told(0).starts_with("Connect failed: beegfs-storage@"),
-            "{redacted}"
-        );
-        assert!(told(0).ends_with(":8003 (protocol: RDMA)"), "{redacted}");
-        assert!(!told(0).contains("10.0.0.3"), "{redacted}");
-        assert!(
-            told(1).starts_with("Connect failed on all available routes: beegfs-meta host-"),
-            "{redacted}"
-        );
-        assert!(told(1).ends_with(" [ID: 2]"), "{redacted}");
-        assert!(!told(1).contains("acme"), "{redacted}");
     }
 
     #[test]

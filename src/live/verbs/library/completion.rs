@@ -1,6 +1,6 @@
 //! What became of work that a device was given.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::ptr;
@@ -10,26 +10,20 @@ use std::time::Duration;
 use rdma_sys::{ibv_comp_channel, ibv_context, ibv_cq, ibv_wc, ibv_wc_opcode};
 
 use super::context::Context;
-use super::{function, last_error, status};
+use super::{last_error, made, status};
 use crate::source::{Errno, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-type CreateQueue = unsafe extern "C" fn(
-    *mut ibv_context,
-    c_int,
-    *mut std::ffi::c_void,
-    *mut ibv_comp_channel,
-    c_int,
-) -> *mut ibv_cq;
-type CreateChannel = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_comp_channel;
-type DestroyChannel = unsafe extern "C" fn(*mut ibv_comp_channel) -> c_int;
-type GetEvent = unsafe extern "C" fn(
-    *mut ibv_comp_channel,
-    *mut *mut ibv_cq,
-    *mut *mut std::ffi::c_void,
-) -> c_int;
-type AcknowledgeEvents = unsafe extern "C" fn(*mut ibv_cq, c_uint);
-type DestroyQueue = unsafe extern "C" fn(*mut ibv_cq) -> c_int;
+functions! {
+    ibv_create_cq(
+        context: *mut ibv_context, room: c_int, tag: *mut c_void, channel: *mut ibv_comp_channel, vector: c_int
+    ) -> *mut ibv_cq;
+    ibv_destroy_cq(queue: *mut ibv_cq) -> c_int;
+    ibv_create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel;
+    ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int;
+    ibv_get_cq_event(channel: *mut ibv_comp_channel, queue: *mut *mut ibv_cq, tag: *mut *mut c_void) -> c_int;
+    ibv_ack_cq_events(queue: *mut ibv_cq, count: c_uint) -> ();
+}
 
 /// How many completions are taken at once.
 const AT_ONCE: usize = 32;
@@ -61,11 +55,7 @@ pub(crate) struct Completion {
 /// A queue of completions, which can be waited for; destroyed when dropped.
 pub(crate) struct CompletionQueue {
     queue: *mut ibv_cq,
-    destroy: DestroyQueue,
     channel: *mut ibv_comp_channel,
-    destroy_channel: DestroyChannel,
-    get_event: GetEvent,
-    acknowledge: AcknowledgeEvents,
     context: Rc<Context>,
 }
 
@@ -76,29 +66,14 @@ impl CompletionQueue {
         let room = c_int::try_from(room).map_err(|_| Refusal::Errno(Errno::EINVAL))?;
         // SAFETY: the types are those of verbs.h; the context is open, and stays so as long as the queue.
         unsafe {
-            let create = function::<CreateQueue>("ibv_create_cq")?;
-            let destroy = function::<DestroyQueue>("ibv_destroy_cq")?;
-            let create_channel = function::<CreateChannel>("ibv_create_comp_channel")?;
-            let destroy_channel = function::<DestroyChannel>("ibv_destroy_comp_channel")?;
-            let get_event = function::<GetEvent>("ibv_get_cq_event")?;
-            let acknowledge = function::<AcknowledgeEvents>("ibv_ack_cq_events")?;
-            let channel = create_channel(context.raw());
-            if channel.is_null() {
-                return Err(last_error());
-            }
-            let queue = create(context.raw(), room, ptr::null_mut(), channel, 0);
-            if queue.is_null() {
-                let why = last_error();
-                destroy_channel(channel);
-                return Err(why);
-            }
+            let channel = made(ibv_create_comp_channel(context.raw())?)?;
+            let queue = ibv_create_cq(context.raw(), room, ptr::null_mut(), channel, 0);
+            let queue = queue.and_then(made).inspect_err(|_| {
+                let _ = ibv_destroy_comp_channel(channel);
+            })?;
             Ok(CompletionQueue {
                 queue,
-                destroy,
                 channel,
-                destroy_channel,
-                get_event,
-                acknowledge,
                 context: Rc::clone(context),
             })
         }
@@ -141,10 +116,10 @@ impl CompletionQueue {
         let (mut queue, mut with) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: the channel lives and has an event, so that the call does not wait; each event is acknowledged, as the queue's end needs it.
         unsafe {
-            if (self.get_event)(self.channel, &raw mut queue, &raw mut with) != 0 {
+            if ibv_get_cq_event(self.channel, &raw mut queue, &raw mut with)? != 0 {
                 return Err(last_error());
             }
-            (self.acknowledge)(queue, 1);
+            ibv_ack_cq_events(queue, 1)?;
         }
         Ok(())
     }
@@ -192,8 +167,8 @@ impl Drop for CompletionQueue {
         // SAFETY: the queue came from ibv_create_cq and is destroyed once. Where a queue pair still refers to it the call is refused, and
         // nothing happens.
         unsafe {
-            (self.destroy)(self.queue);
-            (self.destroy_channel)(self.channel);
+            let _ = ibv_destroy_cq(self.queue);
+            let _ = ibv_destroy_comp_channel(self.channel);
         }
     }
 }

@@ -7,23 +7,24 @@ use std::rc::Rc;
 use rdma_sys::{ibv_access_flags, ibv_context, ibv_mr, ibv_pd};
 
 use super::context::Context;
+use super::made;
 use super::pair::Target;
-use super::{function, last_error};
 use crate::live::pages::PageMemory;
 use crate::source::Refusal;
 
-type AllocateDomain = unsafe extern "C" fn(*mut ibv_context) -> *mut ibv_pd;
-type FreeDomain = unsafe extern "C" fn(*mut ibv_pd) -> c_int;
-type Register = unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
-type RegisterAt = unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, u64, c_uint) -> *mut ibv_mr;
-/// Since rdma-core 34.
-type RegisterFile = unsafe extern "C" fn(*mut ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ibv_mr;
-type Deregister = unsafe extern "C" fn(*mut ibv_mr) -> c_int;
+functions! {
+    ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd;
+    ibv_dealloc_pd(domain: *mut ibv_pd) -> c_int;
+    ibv_reg_mr(domain: *mut ibv_pd, start: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr;
+    ibv_reg_mr_iova2(domain: *mut ibv_pd, start: *mut c_void, length: usize, as_if: u64, access: c_uint) -> *mut ibv_mr;
+    // Since rdma-core 34.
+    ibv_reg_dmabuf_mr(domain: *mut ibv_pd, offset: u64, length: usize, as_if: u64, file: c_int, access: c_int) -> *mut ibv_mr;
+    ibv_dereg_mr(region: *mut ibv_mr) -> c_int;
+}
 
 /// A protection domain; freed when dropped.
 pub(crate) struct Domain {
     domain: *mut ibv_pd,
-    free: FreeDomain,
     context: Rc<Context>,
 }
 
@@ -31,20 +32,12 @@ impl Domain {
     /// A new domain of the device.
     #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn new(context: &Rc<Context>) -> Result<Self, Refusal> {
-        // SAFETY: the types are those of verbs.h; the context is open, and stays so as long as the domain.
-        unsafe {
-            let allocate = function::<AllocateDomain>("ibv_alloc_pd")?;
-            let free = function::<FreeDomain>("ibv_dealloc_pd")?;
-            let domain = allocate(context.raw());
-            if domain.is_null() {
-                return Err(last_error());
-            }
-            Ok(Domain {
-                domain,
-                free,
-                context: Rc::clone(context),
-            })
-        }
+        // SAFETY: the context is open, and stays so as long as the domain.
+        let domain = made(unsafe { ibv_alloc_pd(context.raw())? })?;
+        Ok(Domain {
+            domain,
+            context: Rc::clone(context),
+        })
     }
 
     pub(super) fn raw(&self) -> *mut ibv_pd {
@@ -60,7 +53,7 @@ impl Drop for Domain {
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the domain came from ibv_alloc_pd and is freed once.
-        unsafe { (self.free)(self.domain) };
+        let _ = unsafe { ibv_dealloc_pd(self.domain) };
     }
 }
 
@@ -73,7 +66,6 @@ const RELAXED: u32 = ACCESS | ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING.0;
 /// A registration: a stretch of addresses that the device may read, and other ranks' devices may write. Ends when dropped, before the memory does.
 struct Region {
     region: *mut ibv_mr,
-    deregister: Deregister,
     _domain: Rc<Domain>,
 }
 
@@ -83,18 +75,14 @@ impl Region {
     fn register_addresses(domain: &Rc<Domain>, start: u64, length: usize) -> Result<Self, Refusal> {
         // Not followed as a pointer: the driver gets a number, which it looks up.
         let pointer = std::ptr::without_provenance_mut::<c_void>(start as usize);
-        // SAFETY: the types are those of verbs.h; addresses that are no memory are refused.
-        unsafe {
-            let deregister = function::<Deregister>("ibv_dereg_mr")?;
-            let region = match function::<RegisterAt>("ibv_reg_mr_iova2") {
-                Ok(register) => register(domain.raw(), pointer, length, start, RELAXED),
-                Err(_) => {
-                    let register = function::<Register>("ibv_reg_mr")?;
-                    register(domain.raw(), pointer, length, ACCESS.cast_signed())
-                }
-            };
-            Self::given(domain, region, deregister)
-        }
+        // SAFETY: addresses that are no memory are refused.
+        let region = unsafe {
+            match ibv_reg_mr_iova2(domain.raw(), pointer, length, start, RELAXED) {
+                Ok(region) => region,
+                Err(_) => ibv_reg_mr(domain.raw(), pointer, length, ACCESS.cast_signed())?,
+            }
+        };
+        Self::given(domain, region)
     }
 
     /// Registers memory that is a file, as if it were at these addresses. The file may be closed afterwards.
@@ -105,27 +93,15 @@ impl Region {
         start: u64,
         length: usize,
     ) -> Result<Self, Refusal> {
-        // SAFETY: the types are those of verbs.h; the file is open for the call.
-        unsafe {
-            let deregister = function::<Deregister>("ibv_dereg_mr")?;
-            let register = function::<RegisterFile>("ibv_reg_dmabuf_mr")?;
-            let (file, access) = (file.as_raw_fd(), RELAXED.cast_signed());
-            let region = register(domain.raw(), 0, length, start, file, access);
-            Self::given(domain, region, deregister)
-        }
+        let (file, access) = (file.as_raw_fd(), RELAXED.cast_signed());
+        // SAFETY: the file is open for the call.
+        let region = unsafe { ibv_reg_dmabuf_mr(domain.raw(), 0, length, start, file, access)? };
+        Self::given(domain, region)
     }
 
-    fn given(
-        domain: &Rc<Domain>,
-        region: *mut ibv_mr,
-        deregister: Deregister,
-    ) -> Result<Self, Refusal> {
-        if region.is_null() {
-            return Err(last_error());
-        }
+    fn given(domain: &Rc<Domain>, region: *mut ibv_mr) -> Result<Self, Refusal> {
         Ok(Region {
-            region,
-            deregister,
+            region: made(region)?,
             _domain: Rc::clone(domain),
         })
     }
@@ -135,7 +111,7 @@ impl Drop for Region {
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the region is deregistered once.
-        unsafe { (self.deregister)(self.region) };
+        let _ = unsafe { ibv_dereg_mr(self.region) };
     }
 }
 

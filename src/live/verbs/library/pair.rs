@@ -13,12 +13,14 @@ use rdma_sys::{
 
 use super::completion::CompletionQueue;
 use super::domain::Domain;
-use super::{function, last_error, status};
+use super::{made, status};
 use crate::source::Refusal;
 
-type CreatePair = unsafe extern "C" fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp;
-type ModifyPair = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int;
-type DestroyPair = unsafe extern "C" fn(*mut ibv_qp) -> c_int;
+functions! {
+    ibv_create_qp(domain: *mut ibv_pd, wish: *mut ibv_qp_init_attr) -> *mut ibv_qp;
+    ibv_modify_qp(pair: *mut ibv_qp, to: *mut ibv_qp_attr, which: c_int) -> c_int;
+    ibv_destroy_qp(pair: *mut ibv_qp) -> c_int;
+}
 
 /// How often a packet is sent again to a receiver that has no room.
 const RETRIES: u8 = 6;
@@ -78,8 +80,6 @@ pub(crate) struct Target {
 /// A queue pair of a reliable connection; destroyed when dropped.
 pub(crate) struct QueuePair {
     pair: *mut ibv_qp,
-    destroy: DestroyPair,
-    modify: ModifyPair,
     domain: Rc<Domain>,
     _queue: Rc<CompletionQueue>,
 }
@@ -109,23 +109,13 @@ impl QueuePair {
         wish.cap.max_send_sge = 1;
         wish.cap.max_recv_sge = 1;
         wish.qp_type = ibv_qp_type::IBV_QPT_RC;
-        // SAFETY: the types are those of verbs.h; domain and queue live as long as the pair.
-        unsafe {
-            let create = function::<CreatePair>("ibv_create_qp")?;
-            let modify = function::<ModifyPair>("ibv_modify_qp")?;
-            let destroy = function::<DestroyPair>("ibv_destroy_qp")?;
-            let pair = create(domain.raw(), &raw mut wish);
-            if pair.is_null() {
-                return Err(last_error());
-            }
-            Ok(QueuePair {
-                pair,
-                destroy,
-                modify,
-                domain: Rc::clone(domain),
-                _queue: Rc::clone(queue),
-            })
-        }
+        // SAFETY: domain and queue live as long as the pair.
+        let pair = made(unsafe { ibv_create_qp(domain.raw(), &raw mut wish)? })?;
+        Ok(QueuePair {
+            pair,
+            domain: Rc::clone(domain),
+            _queue: Rc::clone(queue),
+        })
     }
 
     /// Its number.
@@ -139,7 +129,7 @@ impl QueuePair {
     fn modify(&self, mut to: ibv_qp_attr, which: &[ibv_qp_attr_mask]) -> Result<(), Refusal> {
         let mask = which.iter().fold(0, |mask, bit| mask | bit.0);
         // SAFETY: the pair lives; the attributes live for the call.
-        status(unsafe { (self.modify)(self.pair, &raw mut to, mask.cast_signed()) })
+        status(unsafe { ibv_modify_qp(self.pair, &raw mut to, mask.cast_signed())? })
     }
 
     /// Takes it to INIT: receives may be posted.
@@ -337,7 +327,7 @@ impl Drop for QueuePair {
     #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the pair came from ibv_create_qp and is destroyed once.
-        unsafe { (self.destroy)(self.pair) };
+        let _ = unsafe { ibv_destroy_qp(self.pair) };
     }
 }
 
