@@ -79,7 +79,7 @@ pub use unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
 pub use value::{Type, Typed, Value};
 
 use crate::source::question::Question;
-use crate::source::refusal::Refusal;
+use crate::source::refusal::{Errno, Refusal};
 use crate::terminal;
 
 /// The origin of a fact: a finding prints it as evidence.
@@ -232,6 +232,11 @@ impl Gap {
         Gap::new(Why::NotUnderstood(what.into()), origin)
     }
 
+    /// The question was not asked, for a reason that this origin gave.
+    pub fn not_asked(why: impl Into<Arc<str>>, origin: Origin) -> Self {
+        Gap::new(Why::Refused(Refusal::not_asked(why)), origin)
+    }
+
     /// What this origin gave cannot tell it, for this reason.
     pub fn not_said(why: impl Into<Arc<str>>, origin: Origin) -> Self {
         Gap::new(Why::NotSaid(why.into()), origin)
@@ -318,6 +323,16 @@ impl<T> Fact<T> {
                 known @ Fact::Known(..) => known,
                 Fact::Unknown(_) => Fact::Unknown(gap),
             },
+        }
+    }
+
+    /// The value, with `instead` where the question was refused with this errno.
+    pub fn or_refused(self, with: Errno, instead: T) -> Self {
+        match self {
+            Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(with)) => {
+                Fact::Known(instead, gap.origin)
+            }
+            fact => fact,
         }
     }
 
@@ -454,6 +469,18 @@ impl<T> Presence<T> {
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Presence<U> {
         match self {
             Presence::Present(value, origin) => Presence::Present(f(value), origin),
+            Presence::Absent(origin) => Presence::Absent(origin),
+            Presence::Unknown(gap) => Presence::Unknown(gap),
+        }
+    }
+
+    /// The value read further.
+    pub fn and_then<U>(self, read: impl FnOnce(T) -> Result<U, String>) -> Presence<U> {
+        match self {
+            Presence::Present(value, origin) => match read(value) {
+                Ok(value) => Presence::Present(value, origin),
+                Err(what) => Presence::Unknown(Gap::misread(what, origin)),
+            },
             Presence::Absent(origin) => Presence::Absent(origin),
             Presence::Unknown(gap) => Presence::Unknown(gap),
         }

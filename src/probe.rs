@@ -400,6 +400,22 @@ impl<'s> Ask<'s> {
         }
     }
 
+    /// Waits for as long as a sample takes: whether one was wanted, and why there is none.
+    pub fn sample(&self) -> (Fact<bool>, Option<Gap>) {
+        let pause = Question::Wait("sample".into());
+        match self.raw(&pause).said {
+            Ok(_) => (Fact::Known(true, Origin::Asked(pause)), None),
+            Err(refusal) => {
+                let gap = Gap::refused(&pause, refusal);
+                let sampled = match &gap.why {
+                    Why::Refused(Refusal::NotAsked(_)) => Fact::Known(false, Origin::Asked(pause)),
+                    _ => Fact::Unknown(gap.clone()),
+                };
+                (sampled, Some(gap))
+            }
+        }
+    }
+
     /// The reply of a call as a JSON value, and when it came.
     pub fn value_at(&self, question: &Question) -> (Micros, Result<Arc<serde_json::Value>, Gap>) {
         let reply = self.raw(question);

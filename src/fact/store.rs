@@ -219,6 +219,13 @@ impl Facts {
         }
     }
 
+    /// Leaves facts open for one reason: their places in the schema.
+    pub fn leave_open(&mut self, id: Id, indexes: &[usize], gap: &Gap) {
+        for index in indexes {
+            self.set_at(id, *index, Fact::Unknown(gap.clone()));
+        }
+    }
+
     /// States a fact by its place in the schema.
     pub fn set_at(&mut self, id: Id, index: usize, fact: Fact<Value>) {
         #[cfg(test)]

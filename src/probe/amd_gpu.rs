@@ -47,9 +47,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
         let equals = of_own.clone().flat_map(|(model, _)| {
             let all: Several<(u64, Option<Fact<u64>>)> = each.iter().cloned().collect();
             let count = all.count(|(other, links)| *other == model && links.is_some());
-            count.map_or_else(Fact::Unknown, |count| {
-                Fact::derived(count, "the GPUs of amdgpu")
-            })
+            Fact::of(count, "the GPUs of amdgpu")
         });
         facts.set(id, gpu::EQUALS_IN_KFD, equals);
         if let Fact::Known((model, Some(links)), _) = of_own {
@@ -59,9 +57,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
             });
             let of_equals: Several<u64> = of_equals.collect();
             let least = of_equals.answered().iter().copied().max().unwrap_or(0);
-            let most = of_equals.max().map_or_else(Fact::Unknown, |most| {
-                Fact::derived(most.unwrap_or(0), "the GPUs of amdgpu")
-            });
+            let most = Fact::of(
+                of_equals.max().map(Option::unwrap_or_default),
+                "the GPUs of amdgpu",
+            );
             facts.set(id, gpu::XGMI_LINKS, links.clone());
             facts.set_at_least(id, gpu::EQUALS_XGMI_LINKS, most, least);
         }
@@ -86,7 +85,7 @@ fn errors(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, files: &[Arc<str>
     let least = several.answered().iter().sum();
     let sum = several.known().map(|_| least);
     let how = || Origin::derived("the files of the directory ras");
-    let sum = sum.map_or_else(Fact::Unknown, |sum| Fact::Known(sum, how()));
+    let sum = Fact::from_result(sum, &how());
     facts.set_at_least(id, gpu::RAS_UNCORRECTED, sum, least);
     let failed = blocks.iter().filter_map(|(block, count)| {
         let count = count.known().filter(|count| **count > 0)?;
@@ -126,9 +125,7 @@ fn compute_gpus(ask: &Ask<'_>) -> Fact<ComputeGpus> {
             }
             gpus
         });
-        known.map_or_else(Fact::Unknown, |all| {
-            Fact::derived(all, "the nodes of the KFD")
-        })
+        Fact::of(known, "the nodes of the KFD")
     })
 }
 
@@ -144,9 +141,7 @@ fn xgmi_links(ask: &Ask<'_>, dir: &str) -> Fact<u64> {
         });
         let types: Several<u64> = types.collect();
         let count = types.count(|kind| *kind == XGMI);
-        count.map_or_else(Fact::Unknown, |count| {
-            Fact::derived(count, "the links of the KFD's nodes")
-        })
+        Fact::of(count, "the links of the KFD's nodes")
     })
 }
 

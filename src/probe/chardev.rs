@@ -26,7 +26,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set(node, node::RDMA_CM, rdma_cm);
 
-    let verbs = Verbs::ask(ask);
+    let verbs = CharNodes::ask(ask);
     let Fact::Known(devices, _) = ask.names(device::CLASS) else {
         return;
     };
@@ -46,14 +46,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// Which verbs device belongs to which RDMA device.
-struct Verbs {
+pub(super) struct CharNodes {
     by_device: HashMap<Arc<str>, (Arc<str>, Origin)>,
     /// Known if these are all.
     all: Fact<()>,
 }
 
-impl Verbs {
-    fn ask(ask: &Ask<'_>) -> Self {
+impl CharNodes {
+    pub(super) fn ask(ask: &Ask<'_>) -> Self {
         let mut by_device = HashMap::new();
         let (names, mut all) = match ask.names_if_any(VERBS) {
             Presence::Present(names, origin) => (names, Fact::Known((), origin)),
@@ -70,10 +70,10 @@ impl Verbs {
                 Fact::Unknown(gap) => all = Fact::Unknown(gap),
             }
         }
-        Verbs { by_device, all }
+        CharNodes { by_device, all }
     }
 
-    fn of(&self, device: &str) -> Fact<Arc<str>> {
+    pub(super) fn of(&self, device: &str) -> Fact<Arc<str>> {
         match (self.by_device.get(device), &self.all) {
             (Some((name, origin)), _) => Fact::Known(Arc::clone(name), origin.clone()),
             (None, all) => all.clone().map(|()| "none".into()),

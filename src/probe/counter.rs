@@ -9,7 +9,7 @@ use crate::fact::counter;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject,
 };
-use crate::source::{Answer, Micros, Question, Refusal};
+use crate::source::{Answer, Micros, Question};
 
 use crate::fact::counter_table::meaning;
 
@@ -35,16 +35,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     if all.is_empty() {
         return;
     }
-    let pause = Question::Wait("sample".into());
-    match ask.raw(&pause).said {
-        Ok(_) => read_again(ask, facts, &first, &all, &pause),
-        Err(refusal) => {
-            let sampled = match refusal {
-                // No second reading was requested; the counter was read once.
-                Refusal::NotAsked(_) => Fact::Known(false, Origin::Asked(pause.clone())),
-                _ => Fact::Unknown(Gap::refused(&pause, refusal.clone())),
-            };
-            let gap = Gap::refused(&pause, refusal);
+    match ask.sample() {
+        (_, None) => read_again(ask, facts, &first, &all),
+        (sampled, Some(gap)) => {
             for id in all {
                 unsampled(facts, id, sampled.clone(), &gap);
             }
@@ -129,7 +122,7 @@ fn read(ask: &Ask<'_>, question: &Question) -> (Micros, Fact<u64>) {
 }
 
 /// Reads what answered before in the same order, so that all counters have about the same time between their readings.
-fn read_again(ask: &Ask<'_>, facts: &mut Facts, first: &[First], all: &[Id], pause: &Question) {
+fn read_again(ask: &Ask<'_>, facts: &mut Facts, first: &[First], all: &[Id]) {
     for one in first {
         let (at, value) = read(ask, &one.question);
         let window = at.checked_sub(one.at).filter(|window| *window > 0);
@@ -149,17 +142,15 @@ fn read_again(ask: &Ask<'_>, facts: &mut Facts, first: &[First], all: &[Id], pau
             let rise = value.checked_sub(one.value);
             let rise = rise.ok_or_else(|| Gap::not_understood(&one.question, what()));
             let rate = rise.map(|rise| PerSecond(rise as f64 / window.0));
-            match rate {
-                Ok(rate) => Fact::Known(rate, Origin::Asked(one.question.clone())),
-                Err(gap) => Fact::Unknown(gap),
-            }
+            Fact::from_result(rate, &Origin::Asked(one.question.clone()))
         });
         facts.set(one.id, counter::SAMPLED, sampled);
         facts.set(one.id, counter::RATE, rate);
         facts.set(one.id, counter::WINDOW, seconds);
     }
     // What did not answer at first is not asked again; a value that was stated above stays.
-    let gap = Gap::not_understood(pause, "the counter did not answer the first reading");
+    let pause = Question::Wait("sample".into());
+    let gap = Gap::not_understood(&pause, "the counter did not answer the first reading");
     for id in all {
         if facts.known(*id, counter::VALUE).is_none() {
             unsampled(facts, *id, Fact::Unknown(gap.clone()), &gap);

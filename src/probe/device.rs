@@ -7,6 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use super::pci::place;
 use super::{Ask, Probe, inside};
 use crate::fact::device::{self, NodeType};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject, Why, port};
@@ -160,16 +161,8 @@ struct PciIds {
 impl PciIds {
     /// Reads `vendor` and `device`, with `subsystem_` before them for the board's.
     fn of(ask: &Ask<'_>, dir: &str, prefix: &str) -> Self {
-        let vendor = match ask.text_if_any(format!("{dir}/device/{prefix}vendor")) {
-            Presence::Present(text, origin) => {
-                match Fact::Known(text, origin).and_then(|text| super::whole_number(&text)) {
-                    Fact::Known(number, origin) => Presence::Present(number, origin),
-                    Fact::Unknown(gap) => Presence::Unknown(gap),
-                }
-            }
-            Presence::Absent(origin) => Presence::Absent(origin),
-            Presence::Unknown(gap) => Presence::Unknown(gap),
-        };
+        let vendor = ask.text_if_any(format!("{dir}/device/{prefix}vendor"));
+        let vendor = vendor.and_then(|text| super::whole_number(&text));
         let device = match &vendor {
             Presence::Absent(_) => Fact::Unknown(Gap::missing("the PCI function")),
             _ => ask.parse(format!("{dir}/device/{prefix}device"), super::whole_number),
@@ -234,9 +227,7 @@ fn board_ids(ask: &Ask<'_>, dir: &str, function: &Presence<String>) -> Fact<Arc<
 /// Where the device sits: PCI, NUMA, SR-IOV.
 fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Arc<str>>) {
     let pci = match ask.link_name(inside(dir, "device")) {
-        Presence::Present(name, origin) if parse::is_pci_address(&name) => {
-            Fact::Known(name, origin)
-        }
+        Presence::Present(name, origin) if place::is_function(&name) => Fact::Known(name, origin),
         // A subfunction is no PCI function, but sits below one; a copied tree may have shortened the link.
         _ => by_class.and_then(|place| match parse::pci_address(&place) {
             Some(address) => Ok(address.into()),
@@ -246,10 +237,7 @@ fn locate(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, by_class: Fact<Ar
     };
     facts.set(id, device::PCI, pci);
 
-    let numa = ask.text_if_any(inside(dir, "device/numa_node"));
-    let numa = numa
-        .or_gap(Why::NotUnderstood("there is no such file".into()))
-        .and_then(|text| parse::numa_node(&text)?.ok_or_else(|| "-1: not known".to_owned()));
+    let numa = place::numa_node(ask, &inside(dir, "device"));
     facts.set(id, device::NUMA_NODE, numa);
 }
 

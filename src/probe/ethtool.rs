@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::verbs::{Port, ports};
+use super::device::{self, PortEntry};
 use super::{Ask, Probe};
 use crate::fact::port::{CABLE_RATE, MAX_RATE};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence};
@@ -20,9 +20,9 @@ use crate::source::wire::from_hex;
 pub const PROBE: Probe = Probe::new("ethtool", run).within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let ports = ports(ask, facts, node);
+    let (ports, _) = device::ports(ask, facts, node);
     // The Ethernet ports with their network device, and all network devices of RDMA devices, each asked once.
-    let mut carried: Vec<(&Port, Result<Arc<str>, Gap>)> = Vec::new();
+    let mut carried: Vec<(&PortEntry, Result<Arc<str>, Gap>)> = Vec::new();
     let mut netdevs: BTreeSet<Arc<str>> = BTreeSet::new();
     for port in &ports {
         let dir = format!("/sys/class/infiniband/{}", port.device);
@@ -31,7 +31,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             _ => Arc::from([]),
         };
         netdevs.extend(own.iter().cloned());
-        let layer = ask.text(format!("{dir}/ports/{}/link_layer", port.number));
+        let layer = ask.text(format!("{}/link_layer", port.dir));
         if layer.known().is_none_or(|layer| **layer != *"Ethernet") {
             continue;
         }
@@ -103,11 +103,11 @@ fn netdev_of(
 }
 
 /// A gap where a network device carries several ports: what it can do does not tell what each of them can.
-fn shared(netdev: &str, carried: &[(&Port, Result<Arc<str>, Gap>)]) -> Option<Gap> {
+fn shared(netdev: &str, carried: &[(&PortEntry, Result<Arc<str>, Gap>)]) -> Option<Gap> {
     let ports: Vec<String> = carried
         .iter()
         .filter(|(_, other)| other.as_ref().is_ok_and(|other| **other == *netdev))
-        .map(|(port, _)| format!("{}/{}", port.device, port.number))
+        .map(|(port, _)| port.name.clone())
         .collect();
     (ports.len() > 1).then(|| {
         Gap::misread(

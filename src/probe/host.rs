@@ -203,8 +203,5 @@ fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 /// A gap that says what was found in place of what was looked for.
 fn odd(origin: Origin, what: impl Into<Arc<str>>) -> Gap {
-    Gap {
-        why: Why::NotUnderstood(what.into()),
-        origin,
-    }
+    Gap::misread(what, origin)
 }

@@ -138,10 +138,10 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
         match digest {
             Fact::Known(digest, origin) => {
                 if let (None, Some(why)) = (&missing, &digest.broken_off) {
-                    missing = Some(Gap {
-                        why: Why::NotSaid(format!("the log was not read to its end: {why}").into()),
+                    missing = Some(Gap::not_said(
+                        format!("the log was not read to its end: {why}"),
                         origin,
-                    });
+                    ));
                 }
                 files.push((label, digest));
             }
@@ -658,10 +658,10 @@ impl<'l, 'd> RunView<'l, 'd> {
             )
         };
         let hosts = match crowded {
-            true => Membership::Unknown(Gap {
-                why: Why::NotSaid("the log has more hosts than can be distinguished".into()),
-                origin: Origin::derived("the log"),
-            }),
+            true => Membership::Unknown(Gap::not_said(
+                "the log has more hosts than can be distinguished",
+                Origin::derived("the log"),
+            )),
             false => members("the hosts"),
         };
         facts.set_members(Subject::Host, self.id, hosts);

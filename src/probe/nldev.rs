@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::verbs::{port_state, ports};
-use super::{Ask, Probe};
+use super::verbs::port_state;
+use super::{Ask, Probe, device};
 use crate::fact::node::{RDMA_NETNS, RdmaNetns};
 use crate::fact::port::NETLINK_STATE;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Why, known};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, known};
+use crate::source::Question;
 use crate::source::netlink::{messages, text};
-use crate::source::{Question, Refusal};
 
 /// The attributes that are read: `enum rdma_nldev_attr` (include/uapi/rdma/rdma_netlink.h, which is ABI).
 const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
@@ -34,7 +34,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .and_then(|bytes| device_indexes(&bytes));
     // One reply covers all ports of a device.
     let mut replies: HashMap<Arc<str>, Fact<HashMap<u32, u8>>> = HashMap::new();
-    for port in ports(ask, facts, node) {
+    for port in device::ports(ask, facts, node).0 {
         let states = replies
             .entry(Arc::clone(&port.device))
             .or_insert_with(|| states(ask, &indexes, &port.device));
@@ -52,10 +52,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 fn core_is_loaded(ask: &Ask<'_>) -> Result<(), Gap> {
     match ask.exists("/sys/class/infiniband") {
         Fact::Known(true, _) => Ok(()),
-        Fact::Known(false, origin) => Err(Gap::new(
-            Why::Refused(Refusal::not_asked("ib_core is not loaded")),
-            origin,
-        )),
+        Fact::Known(false, origin) => Err(Gap::not_asked("ib_core is not loaded", origin)),
         Fact::Unknown(gap) => Err(gap),
     }
 }

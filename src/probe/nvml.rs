@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::{Ask, Probe};
 use crate::fact::node::Nvml;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, SubjectSchema, Why, gpu, node,
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, SubjectSchema, gpu, node,
 };
 use crate::source::{Answer, Question, Refusal};
 pub(super) use device::anywhere as says;
@@ -203,10 +203,7 @@ impl System {
     fn gap(&self) -> Gap {
         match self {
             System::Asked(said) => said.gap(),
-            System::Not(_, origin, why) => Gap::new(
-                Why::Refused(Refusal::NotAsked(Arc::clone(why))),
-                origin.clone(),
-            ),
+            System::Not(_, origin, why) => Gap::not_asked(Arc::clone(why), origin.clone()),
             System::Unknown(gap) => gap.clone(),
         }
     }
@@ -221,7 +218,7 @@ impl NvmlReply {
     fn gap(&self) -> Gap {
         let name = self.error("nvmlInitWithFlags").unwrap_or("Unknown");
         let why = format!("NVML says: {}", reply::words(name));
-        not_asked(&why, self.origin())
+        Gap::not_asked(why, self.origin())
     }
 }
 
@@ -413,7 +410,7 @@ impl Machine {
                     facts.know(*id, gpu::NVLINKS, 0, &origin);
                     facts.set_members(Subject::Nvlink, *id, Membership::Known(origin.clone()));
                     let why = "NVML knows GPUs of NVIDIA's driver only";
-                    leave_gpu_open(facts, *id, &not_asked(why, origin));
+                    leave_gpu_open(facts, *id, &Gap::not_asked(why, origin));
                 }
                 Fact::Unknown(gap) => {
                     leave_gpu_open(facts, *id, &gap);
@@ -470,7 +467,11 @@ impl Machine {
                     let name = said.error(HANDLE);
                     leave_gpu_open(facts, *id, &said.refused(name.unwrap_or("Unknown")));
                 }
-                _ => leave_gpu_open(facts, *id, &not_asked("NVML does not list it", origin())),
+                _ => leave_gpu_open(
+                    facts,
+                    *id,
+                    &Gap::not_asked("NVML does not list it", origin()),
+                ),
             }
         }
     }
@@ -530,10 +531,6 @@ fn driver_supports(facts: &Facts, id: Id) -> Fact<bool> {
             .get(id, gpu::DRIVER)
             .map(|driver| &*driver == "nvidia"),
     }
-}
-
-fn not_asked(why: &str, origin: Origin) -> Gap {
-    Gap::new(Why::Refused(Refusal::not_asked(why)), origin)
 }
 
 /// What NVML did not say of a GPU is open for this reason.

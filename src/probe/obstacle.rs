@@ -13,11 +13,11 @@ use super::routing;
 use super::{Ask, Probe, whole_number};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Subject, Why, interface, node,
+    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Percent, Subject, interface, node,
     obstacle,
 };
 use crate::network::Network;
-use crate::source::{Errno, Question, Refusal};
+use crate::source::{Errno, Question};
 use qdisc::{Effect, Qdisc};
 
 /// The probe.
@@ -115,13 +115,9 @@ impl Found<'_> {
 
 fn disciplines(ask: &Ask<'_>) -> (u64, Fact<Arc<[Qdisc]>>) {
     let (at, all) = ask.bytes_at(Question::netlink("route/getqdisc", []));
-    match all {
-        // A kernel without traffic control.
-        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-            (at, Fact::Known([].into(), gap.origin))
-        }
-        all => (at, all.and_then(|bytes| qdisc::read(&bytes))),
-    }
+    // A kernel without traffic control has none.
+    let all = all.and_then(|bytes| qdisc::read(&bytes));
+    (at, all.or_refused(Errno::EOPNOTSUPP, [].into()))
 }
 
 /// The queueing disciplines as they are now.
@@ -171,23 +167,22 @@ fn state(found: &mut Found<'_>, one: &Qdisc, name: &Arc<str>, effect: &Effect, o
     let id = found.add(kind, name, None, (what, removal), origin);
     let facts = &mut *found.facts;
     match effect {
-        Effect::Loss(lost) => facts.set(id, obstacle::LOST, Fact::Known(*lost, origin.clone())),
-        Effect::Delay(delay) => facts.set(id, obstacle::DELAY, Fact::Known(*delay, origin.clone())),
-        Effect::Rate(rate) => facts.set(id, obstacle::RATE, Fact::Known(*rate, origin.clone())),
+        Effect::Loss(lost) => facts.know(id, obstacle::LOST, *lost, origin),
+        Effect::Delay(delay) => facts.know(id, obstacle::DELAY, *delay, origin),
+        Effect::Rate(rate) => facts.know(id, obstacle::RATE, *rate, origin),
         Effect::NoRoom => {}
     }
 }
 
 /// What queues dropped while a sample was taken.
 fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Qdisc]>>)) {
-    let pause = Question::Wait("sample".into());
     let Fact::Known(first, _) = first else {
         return;
     };
-    match ask.raw(&pause).said {
-        Ok(_) => {}
-        Err(Refusal::NotAsked(_)) => return,
-        Err(refusal) => return found.missing(&Gap::refused(&pause, refusal)),
+    match ask.sample().0 {
+        Fact::Known(true, _) => {}
+        Fact::Known(false, _) => return,
+        Fact::Unknown(gap) => return found.missing(&gap),
     }
     let (to, second) = disciplines(ask);
     let (second, origin) = match second {
@@ -215,8 +210,7 @@ fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Q
         let look = format!("tc -s qdisc show dev {name}");
         let id = found.add(ObstacleKind::Drops, &name, None, (what, look), &origin);
         let rate = PerSecond(rise as f64 / seconds);
-        let rate = Fact::Known(rate, origin.clone());
-        found.facts.set(id, obstacle::DROP_RATE, rate);
+        found.facts.know(id, obstacle::DROP_RATE, rate, &origin);
     }
 }
 

@@ -5,27 +5,22 @@
 
 use std::time::Duration;
 
-use super::verbs::ports;
-use super::{Ask, Probe, whole_number};
+use super::{Ask, Probe, device, whole_number};
 use crate::fact::port::{MAX_RATE, MAX_WIDTH};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Why};
-use crate::source::Refusal;
+use crate::fact::{BitRate, Fact, Facts, Gap, Id};
 
 /// The probe. A port that does not answer takes smpquery three tries of a second each.
 pub const PROBE: Probe = Probe::new("portinfo", run).within(Duration::from_secs(5));
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    for port in ports(ask, facts, node) {
-        let (device, number) = (&port.device, port.number);
-        let layer = ask.text(format!(
-            "/sys/class/infiniband/{device}/ports/{number}/link_layer"
-        ));
+    for port in device::ports(ask, facts, node).0 {
+        let layer = ask.text(format!("{}/link_layer", port.dir));
         match layer {
             Fact::Known(layer, _) if &*layer == "InfiniBand" => {}
             // The rate of other ports comes from ethtool, which also says why it is missing.
             _ => continue,
         }
-        let info = port_info(ask, device, number);
+        let info = port_info(ask, &port.device, port.number);
         facts.set(port.id, MAX_WIDTH, info.clone().map(|info| info.width));
         facts.set(port.id, MAX_RATE, info.map(PortInfo::rate));
     }
@@ -41,10 +36,9 @@ fn port_info(ask: &Ask<'_>, device: &str, port: u64) -> Fact<PortInfo> {
                 PortInfo::parse,
             )
         }
-        Fact::Known(false, origin) => Fact::Unknown(Gap::new(
-            Why::Refused(Refusal::not_asked("ib_umad is not loaded")),
-            origin,
-        )),
+        Fact::Known(false, origin) => {
+            Fact::Unknown(Gap::not_asked("ib_umad is not loaded", origin))
+        }
         Fact::Unknown(gap) => Fact::Unknown(gap),
     }
 }

@@ -47,22 +47,18 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             return;
         }
     };
-    let pause = Question::Wait("sample".into());
-    let second = match ask.raw(&pause).said {
-        Ok(_) => {
+    let (mut sampled, unsampled) = ask.sample();
+    let second = match unsampled {
+        Some(gap) => Err(gap),
+        None => {
             let (at, again) = ask.value_at(&question);
             let window = Seconds(at.saturating_sub(started) as f64 / 1e6);
-            read(again).map(|look| (look, window))
+            let second = read(again).map(|look| (look, window));
+            if let Err(gap) = &second {
+                sampled = Fact::Unknown(gap.clone());
+            }
+            second
         }
-        Err(refusal) => Err(Gap::refused(&pause, refusal)),
-    };
-    let sampled = match &second {
-        Ok(_) => Fact::Known(true, Origin::Asked(pause.clone())),
-        // No second reading was requested; there was one.
-        Err(gap) if matches!(gap.why, Why::Refused(Refusal::NotAsked(_))) => {
-            Fact::Known(false, Origin::Asked(pause.clone()))
-        }
-        Err(gap) => Fact::Unknown(gap.clone()),
     };
     let members = match (&sampled, &cpus) {
         // /proc is mounted with hidepid: those of other users are not to be seen.

@@ -110,8 +110,8 @@ fn connection_manager(
             facts.know(port.id, port::CMA_TOS_SET, false, origin);
         }
         Presence::Unknown(gap) => {
-            facts.set(port.id, port::CMA_MODE, Fact::Unknown(gap.clone()));
-            facts.set(port.id, port::CMA_TOS_SET, Fact::Unknown(gap.clone()));
+            let open = [port::CMA_MODE.index, port::CMA_TOS_SET.index];
+            facts.leave_open(port.id, &open, gap);
         }
     }
 }
@@ -177,29 +177,19 @@ fn combined<T: PartialEq + Clone>(
 /// The bridging of one device; `None` if its driver has none.
 fn bridging(ask: &Ask<'_>, leaf: &str) -> Fact<Option<Dcb>> {
     let question = Question::netlink("route/getdcb", [("netdev", leaf.into())]);
-    match ask.bytes(question.clone()) {
-        Fact::Known(bytes, origin) => match Dcb::read(&bytes) {
-            Ok(dcb) => Fact::Known(Some(dcb), origin),
-            Err(what) => Fact::Unknown(Gap::not_understood(&question, what)),
-        },
-        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-            Fact::Known(None, gap.origin)
-        }
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    }
+    let dcb = ask.bytes(question).and_then(|bytes| Dcb::read(&bytes));
+    dcb.map(Some).or_refused(Errno::EOPNOTSUPP, None)
 }
 
 fn state_bridging(facts: &mut Facts, id: Id, dcb: &Fact<Option<Dcb>>, mlx5: bool) {
     let (dcb, origin) = match dcb {
         Fact::Known(dcb, origin) => (dcb, origin),
         Fact::Unknown(gap) => {
-            for key in [netdev::PFC, netdev::DSCP_PRIORITIES, netdev::SCHEDULING] {
-                facts.set(id, key, Fact::Unknown(gap.clone()));
-            }
-            for key in [netdev::DCB, netdev::SWITCH_ANNOUNCES, netdev::DCBX_HOST] {
-                facts.set(id, key, Fact::Unknown(gap.clone()));
-            }
-            facts.set(id, netdev::TRUST, Fact::Unknown(gap.clone()));
+            let texts = [netdev::PFC, netdev::DSCP_PRIORITIES, netdev::SCHEDULING];
+            let flags = [netdev::DCB, netdev::SWITCH_ANNOUNCES, netdev::DCBX_HOST];
+            facts.leave_open(id, &texts.map(|key| key.index), gap);
+            facts.leave_open(id, &flags.map(|key| key.index), gap);
+            facts.leave_open(id, &[netdev::TRUST.index], gap);
             return;
         }
     };
@@ -346,21 +336,12 @@ fn priorities(ask: &Ask<'_>, leaf: &str, point: &str) -> Fact<Arc<[Arc<str>]>> {
 fn pauses(ask: &Ask<'_>, facts: &mut Facts, id: Id, below: &Result<Vec<Arc<str>>, Gap>) {
     let look = |leaf: &str| {
         let question = Question::call("ethtool_pause", [("netdev", leaf.into())]);
-        match ask.value(question.clone()) {
-            Fact::Known(value, _) => {
-                let on = |member: &str| value.get(member).and_then(Value::as_u64);
-                match (on("rx"), on("tx")) {
-                    (Some(rx), Some(tx)) => {
-                        Fact::Known((rx != 0, tx != 0), Origin::Asked(question))
-                    }
-                    _ => Fact::Unknown(Gap::not_understood(&question, "no rx and tx in it")),
-                }
-            }
-            Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-                Fact::Known((false, false), gap.origin)
-            }
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        }
+        let both = ask.value(question).and_then(|value| {
+            let on = |member: &str| value.get(member).and_then(Value::as_u64);
+            let both = on("rx").zip(on("tx")).ok_or("no rx and tx in it")?;
+            Ok((both.0 != 0, both.1 != 0))
+        });
+        both.or_refused(Errno::EOPNOTSUPP, (false, false))
     };
     let (rx, tx) = combined(below, look, facts.name(id)).unzip();
     facts.set(id, netdev::PAUSE_RX, rx);
@@ -454,19 +435,12 @@ fn again(ask: &Ask<'_>, facts: &mut Facts, first: &[(Id, Vec<Reading>)]) {
     if !counted {
         return;
     }
-    let pause = Question::Wait("sample".into());
-    let waited = ask.raw(&pause).said;
+    let (sampled, missing) = ask.sample();
     for (id, before) in first {
-        let sampled = match &waited {
-            Ok(_) => Fact::Known(true, Origin::Asked(pause.clone())),
-            Err(Refusal::NotAsked(_)) => Fact::Known(false, Origin::Asked(pause.clone())),
-            Err(refusal) => Fact::Unknown(Gap::refused(&pause, refusal.clone())),
-        };
-        facts.set(*id, netdev::SAMPLED, sampled);
-        if let Err(refusal) = &waited {
-            let gap = Gap::refused(&pause, refusal.clone());
-            facts.set(*id, netdev::DISCARD_RATE, Fact::Unknown(gap.clone()));
-            facts.set(*id, netdev::PAUSE_SENT_RATE, Fact::Unknown(gap));
+        facts.set(*id, netdev::SAMPLED, sampled.clone());
+        if let Some(gap) = &missing {
+            let rates = [netdev::DISCARD_RATE, netdev::PAUSE_SENT_RATE];
+            facts.leave_open(*id, &rates.map(|key| key.index), gap);
             continue;
         }
         let after: Vec<Reading> = before

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Ask, Presence, Probe, device, inside, nccl, room};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, Why, interface, node, port};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, interface, node, port};
 use crate::source::question::Call;
 use crate::source::{Errno, Question};
 
@@ -121,10 +121,7 @@ fn connections(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let id = facts.instance(Subject::Interface, node, name);
         let tried = Fact::Known(said, origin.clone());
         let outcome = match text(said, "refused") {
-            Some(why) => Fact::Unknown(Gap {
-                why: Why::NotSaid(why.into()),
-                origin: origin.clone(),
-            }),
+            Some(why) => Fact::Unknown(Gap::not_said(why, origin.clone())),
             None => tried.and_then(|said| {
                 outcome(said, |step| {
                     let what = match step {

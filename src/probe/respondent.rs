@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::nvml;
 use crate::fact::respondent::{self, RespondentKind};
-use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject, device, gpu, node};
+use crate::fact::{Facts, Id, Membership, Origin, Subject, device, gpu, node};
 use crate::source::question::Call;
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Question, Refusal, Reply};
@@ -167,14 +167,12 @@ struct RespondentTally {
 }
 
 fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: RespondentKind, found: &RespondentTally) {
-    let known = || origin.clone();
-    facts.set(id, respondent::KIND, Fact::Known(kind, known()));
-    facts.set(id, respondent::ASKED, Fact::Known(found.asked, known()));
-    facts.set(id, respondent::FAILED, Fact::Known(found.failed, known()));
-    let mostly = Fact::Known(found.mostly, known());
-    facts.set(id, respondent::MOSTLY_FAILED, mostly);
-    let reason = Fact::Known(found.reason.as_str().into(), known());
-    facts.set(id, respondent::REASON, reason);
+    facts.know(id, respondent::KIND, kind, origin);
+    facts.know(id, respondent::ASKED, found.asked, origin);
+    facts.know(id, respondent::FAILED, found.failed, origin);
+    facts.know(id, respondent::MOSTLY_FAILED, found.mostly, origin);
+    let reason = found.reason.as_str().into();
+    facts.know(id, respondent::REASON, reason, origin);
 }
 
 /// The respondent, related to the device, port or GPU that it is.

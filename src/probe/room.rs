@@ -18,13 +18,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let space = limits.and_then(|text| host::soft_limit(&text, "Max address space"));
     facts.set(node, node::ADDRESS_SPACE, space.map(Bytes));
     facts.set(node, node::PORTS_FREE, ports(ask));
-    let left = match ask.parse("/proc/sys/fs/file-nr", files_left) {
-        // Where none is left, this file cannot be opened either.
-        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::ENFILE)) => {
-            Fact::Known(0, gap.origin)
-        }
-        left => left,
-    };
+    let left = ask.parse("/proc/sys/fs/file-nr", files_left);
+    // Whoever can open nothing more is refused this file as well.
+    let left = left.or_refused(Errno::ENFILE, 0);
     facts.set(node, node::FILES_LEFT, left);
     let memory = ask.parse("/proc/meminfo", available);
     facts.set(node, node::MEMORY_AVAILABLE, memory);

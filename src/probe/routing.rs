@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Ask;
-use crate::fact::{Fact, Why};
+use crate::fact::Fact;
 use crate::network::Network;
 use crate::small_sort;
 use crate::source::netlink::{Attributes, messages, u16_at, u32_at};
 use crate::source::question::Argument;
-use crate::source::{Errno, Question, Refusal};
+use crate::source::{Errno, Question};
 
 const RTM_NEWROUTE: u16 = 24;
 const RTM_NEWRULE: u16 = 32;
@@ -29,7 +29,7 @@ fn network(address: Option<&[u8]>, length: u8, family: u8) -> Result<Network, St
     Network::of(address, length).ok_or_else(|| format!("a prefix of {length} bits"))
 }
 
-fn ip(octets: &[u8]) -> Option<IpAddr> {
+pub(super) fn ip(octets: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(octets).map(IpAddr::from);
     four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
         .ok()
@@ -90,13 +90,10 @@ pub(super) fn rules_asked<const N: usize>(
     ask: &Ask<'_>,
     family: [(&str, Argument); N],
 ) -> Fact<Vec<Rule>> {
-    match ask.bytes(Question::netlink("route/getrule", family)) {
-        // A kernel with one table.
-        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::EOPNOTSUPP)) => {
-            Fact::Known(one_table(N > 0), gap.origin)
-        }
-        said => said.and_then(|bytes| rules(&bytes)),
-    }
+    let said = ask.bytes(Question::netlink("route/getrule", family));
+    let rules = said.and_then(|bytes| rules(&bytes));
+    // A kernel with one table refuses.
+    rules.or_refused(Errno::EOPNOTSUPP, one_table(N > 0))
 }
 
 /// The routes of a reply to `route/getroute`.

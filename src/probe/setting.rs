@@ -291,10 +291,7 @@ fn home_file(ask: &Ask<'_>, name: &str) -> Presence<Arc<str>> {
         Fact::Known(value, origin) => match value.get("text").and_then(serde_json::Value::as_str) {
             Some(text) => Presence::Present(text.into(), origin),
             None if value.get("absent") == Some(&true.into()) => Presence::Absent(origin),
-            None => Presence::Unknown(Gap {
-                why: crate::fact::Why::NotUnderstood("neither text nor absent".into()),
-                origin,
-            }),
+            None => Presence::Unknown(Gap::misread("neither text nor absent", origin)),
         },
         Fact::Unknown(gap) => Presence::Unknown(gap),
     }

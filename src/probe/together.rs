@@ -5,15 +5,15 @@
 use serde::Deserialize;
 
 use super::{Ask, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, node};
+use crate::fact::{Facts, Id, Seconds, node};
+use crate::source::Question;
 use crate::source::recording::Recording;
-use crate::source::{Answer, Question};
 
 /// The probe. It runs over recordings only; rank 0 adds the lines that it reads.
 pub const PROBE: Probe = Probe::new("together", run);
 
 /// The reply: how far the clock is ahead, and in which run that was measured.
-#[derive(serde::Serialize, Deserialize)]
+#[derive(Clone, serde::Serialize, Deserialize)]
 struct MeasuredOffset {
     /// Nanoseconds; negative if it is behind.
     ns: i64,
@@ -39,29 +39,15 @@ pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
 }
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let origin = Origin::Asked(question());
-    let measured = match ask.source.ask(&question()).said {
-        Ok(Answer::Value(value)) => MeasuredOffset::deserialize(&*value)
-            .map_err(|error| Gap::misread(error.to_string(), origin.clone())),
-        Ok(_) => Err(Gap::misread("it is not a value", origin.clone())),
-        Err(refusal) => Err(Gap::refused(&question(), refusal)),
-    };
+    let measured = ask
+        .value(question())
+        .and_then(|value| MeasuredOffset::deserialize(&*value).map_err(|error| error.to_string()));
     let seconds = |nanoseconds: f64| Seconds(nanoseconds / 1e9);
-    let (offset, within, number) = match measured {
-        Ok(MeasuredOffset { ns, within_ns, run }) => (
-            Fact::Known(seconds(ns as f64), origin.clone()),
-            Fact::Known(seconds(within_ns as f64), origin.clone()),
-            Fact::Known(run, origin),
-        ),
-        Err(gap) => (
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap),
-        ),
-    };
+    let offset = measured.clone().map(|it| seconds(it.ns as f64));
     facts.set(node, node::CLOCK_OFFSET, offset);
+    let within = measured.clone().map(|it| seconds(it.within_ns as f64));
     facts.set(node, node::CLOCK_OFFSET_WITHIN, within);
-    facts.set(node, node::CLOCK_OFFSET_RUN, number);
+    facts.set(node, node::CLOCK_OFFSET_RUN, measured.map(|it| it.run));
 }
 
 #[cfg(test)]

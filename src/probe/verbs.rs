@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, Probe};
+use super::chardev::CharNodes;
+use super::{Ask, Probe, device};
 use crate::fact::device::PROVIDER;
 use crate::fact::node::{LIBIBVERBS, LIBIBVERBS_ERROR, Libibverbs};
 use crate::fact::port::{MAX_MTU, MTU, PortState, VERBS_STATE};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Subject, Why, known};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -26,14 +27,19 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     let list = list.and_then(|value| device_names(&value));
 
-    let nodes = CharNodes::of(ask);
+    let nodes = CharNodes::ask(ask);
     for (device, id) in devices(ask, facts, node) {
         let provider = provider(ask, &list, &nodes, &device);
         facts.set(id, PROVIDER, provider);
     }
-    for port in ports(ask, facts, node) {
+    for port in device::ports(ask, facts, node).0 {
+        let of_port = [
+            ("device", (&*port.device).into()),
+            ("port", port.number.into()),
+        ];
+        let question = Question::call("ibv_query_port", of_port);
         let reply = match list.as_result() {
-            Ok(listed) if listed.contains(&port.device) => ask.value(port.question()),
+            Ok(listed) if listed.contains(&port.device) => ask.value(question),
             Ok(_) => Fact::Unknown(Gap::not_understood(
                 &get_device_list(),
                 format!("{} is not listed", port.device),
@@ -52,28 +58,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
-/// A port that sysfs lists.
-pub(super) struct Port {
-    /// The device's name.
-    pub(super) device: Arc<str>,
-    /// The port's number, from 1.
-    pub(super) number: u64,
-    /// The port.
-    pub(super) id: Id,
-}
-
-impl Port {
-    fn question(&self) -> Question {
-        Question::call(
-            "ibv_query_port",
-            [
-                ("device", (&*self.device).into()),
-                ("port", self.number.into()),
-            ],
-        )
-    }
-}
-
 /// The devices that sysfs lists; none if the list is not known.
 fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<(Arc<str>, Id)> {
     let Presence::Present(names, _) = ask.names_if_any("/sys/class/infiniband") else {
@@ -84,28 +68,6 @@ fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<(Arc<str>, Id)> {
         (Arc::clone(name), id)
     };
     names.iter().map(instance).collect()
-}
-
-/// The ports that sysfs lists, device by device.
-pub(super) fn ports(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<Port> {
-    let mut ports = Vec::new();
-    for (device, parent) in devices(ask, facts, node) {
-        let listed = ask.names(format!("/sys/class/infiniband/{device}/ports"));
-        let mut numbers: Vec<u64> = match listed.known() {
-            Some(names) => names.iter().filter_map(|name| name.parse().ok()).collect(),
-            None => continue,
-        };
-        numbers.sort_unstable();
-        for number in numbers {
-            let id = facts.instance(Subject::Port, parent, &format!("{device}/{number}"));
-            ports.push(Port {
-                device: Arc::clone(&device),
-                number,
-                id,
-            });
-        }
-    }
-    ports
 }
 
 fn get_device_list() -> Question {
@@ -170,38 +132,6 @@ fn device_names(value: &Value) -> Result<Vec<Arc<str>>, String> {
         .collect()
 }
 
-/// Which verbs character device belongs to which RDMA device.
-struct CharNodes(Fact<Vec<CharNode>>);
-
-/// A character device's name, as uverbs0, and the RDMA device that it is of.
-type CharNode = (Arc<str>, Fact<Arc<str>>);
-
-impl CharNodes {
-    fn of(ask: &Ask<'_>) -> Self {
-        const CLASS: &str = "/sys/class/infiniband_verbs";
-        let names = ask.names_if_any(CLASS).or_absent(Arc::default());
-        CharNodes(names.map(|names| {
-            names
-                .iter()
-                .filter(|name| name.starts_with("uverbs"))
-                .map(|name| (Arc::clone(name), ask.text(format!("{CLASS}/{name}/ibdev"))))
-                .collect()
-        }))
-    }
-
-    /// The character device of an RDMA device.
-    fn of_device(&self, device: &str) -> Result<&str, Gap> {
-        let nodes = self.0.as_result().map_err(Clone::clone)?;
-        let found = nodes
-            .iter()
-            .find(|(_, owner)| owner.known().is_some_and(|owner| **owner == *device));
-        match found {
-            Some((name, _)) => Ok(name),
-            None => Err(Gap::missing("device.uverbs")),
-        }
-    }
-}
-
 /// Whether user space has a provider for a device.
 ///
 /// libibverbs leaves out devices without a provider, and those without their node in /dev (`try_access_device` in rdma-core's
@@ -219,9 +149,9 @@ fn provider(
     if listed.iter().any(|name| **name == *device) {
         return Fact::Known(true, origin);
     }
-    let node = match nodes.of_device(device) {
-        Ok(node) => format!("/dev/infiniband/{node}"),
-        Err(gap) => return Fact::Unknown(gap),
+    let node = match &*known!(nodes.of(device)) {
+        "none" => return Fact::Unknown(Gap::missing("device.uverbs")),
+        node => format!("/dev/infiniband/{node}"),
     };
     match ask.exists(&node) {
         Fact::Known(true, _) => Fact::Known(false, origin),

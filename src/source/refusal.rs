@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Errno;
+pub use super::errno::Errno;
 
 /// Why there is no answer. A refusal is a reply: it is recorded like one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -6,6 +6,7 @@ use crate::fact::BitRate;
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
 use crate::probe::is_not;
+use crate::probe::pci::place::is_function;
 
 /// Number and word of `4: ACTIVE`. Both have to be right: a `phys_state` of "4: ACTIVE" was seen.
 fn numbered<T: Copy>(text: &str, what: &str, known: &[(u64, &str, T)]) -> Result<T, String> {
@@ -119,17 +120,6 @@ pub(super) fn filled(text: Arc<str>) -> Result<Arc<str>, String> {
     }
 }
 
-/// `numa_node`: `None` if the firmware does not say.
-pub(super) fn numa_node(text: &str) -> Result<Option<u64>, String> {
-    match text.parse::<i64>() {
-        Ok(-1) => Ok(None),
-        Ok(n) => u64::try_from(n)
-            .map(Some)
-            .map_err(|_| is_not(text, "a NUMA node")),
-        Err(_) => Err(is_not(text, "a NUMA node")),
-    }
-}
-
 /// Whether the class link leads to a device that hangs on no bus.
 pub(super) fn is_virtual(place: &str) -> bool {
     place.contains("/devices/virtual/")
@@ -140,26 +130,9 @@ pub(super) fn is_whole(place: &str) -> bool {
     place.starts_with("../../devices/")
 }
 
-/// `0000:0c:00.0`; domains of virtual machines have up to eight digits.
-pub(super) fn is_pci_address(text: &str) -> bool {
-    let hex = |part: &str, digits: std::ops::RangeInclusive<usize>| {
-        digits.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit())
-    };
-    let mut parts = text.split(':');
-    let (Some(domain), Some(bus), Some(slot), None) =
-        (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return false;
-    };
-    let Some((slot, function)) = slot.split_once('.') else {
-        return false;
-    };
-    hex(domain, 4..=8) && hex(bus, 2..=2) && hex(slot, 2..=2) && hex(function, 1..=1)
-}
-
 /// The function nearest to the device in the target of its class link.
 pub(super) fn pci_address(place: &str) -> Option<&str> {
-    place.rsplit('/').find(|part| is_pci_address(part))
+    place.rsplit('/').find(|part| is_function(part))
 }
 
 #[cfg(test)]
@@ -215,13 +188,6 @@ mod tests {
         assert_eq!(pci_address(subfunction), Some("0000:08:00.0"));
         assert_eq!(pci_address("../../devices/virtual/infiniband/rxe0"), None);
         assert!(is_virtual("../../devices/virtual/infiniband/rxe0") && !is_virtual(place));
-        assert!(
-            is_pci_address("10001:01:00.1")
-                && !is_pci_address("pci0000:80")
-                && !is_pci_address("..")
-        );
-        assert_eq!(numa_node("-1"), Ok(None));
-        assert_eq!(numa_node("1"), Ok(Some(1)));
-        assert!(numa_node("-2").is_err() && numa_node("").is_err());
+        assert!(is_function("10001:01:00.1") && !is_function("pci0000:80") && !is_function(".."));
     }
 }

@@ -19,24 +19,18 @@ const DEFAULT: u64 = 0x7fff;
 /// was found is a fact after few questions. That a key is *not* there is said only if the whole table answered.
 pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     let names = match ask.names_if_any(dir) {
-        Presence::Present(names, origin) => Fact::Known(names, origin),
-        // iWARP has no P_Keys.
+        Presence::Present(names, _) => names,
         Presence::Absent(origin) => {
             facts.know(id, port::PKEYS, 0, &origin);
             facts.know(id, port::PKEYS_IN_FRONT, [].into(), &origin);
             facts.know(id, port::FULL_PKEY, false, &origin);
-            facts.set(id, port::DEFAULT_PKEY, Fact::Known(false, origin));
+            facts.know(id, port::DEFAULT_PKEY, false, &origin);
             return;
         }
-        Presence::Unknown(gap) => Fact::Unknown(gap),
-    };
-    let names = match names {
-        Fact::Known(names, _) => names,
-        Fact::Unknown(gap) => {
-            facts.set(id, port::PKEYS, Fact::Unknown(gap.clone()));
-            facts.set(id, port::PKEYS_IN_FRONT, Fact::Unknown(gap.clone()));
-            facts.set(id, port::FULL_PKEY, Fact::Unknown(gap.clone()));
-            facts.set(id, port::DEFAULT_PKEY, Fact::Unknown(gap));
+        Presence::Unknown(gap) => {
+            let counts = [port::PKEYS.index, port::PKEYS_IN_FRONT.index];
+            let flags = [port::FULL_PKEY.index, port::DEFAULT_PKEY.index];
+            facts.leave_open(id, &[counts, flags].concat(), &gap);
             return;
         }
     };

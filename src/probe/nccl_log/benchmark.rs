@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use super::{File, benchmark_ranks};
 use crate::fact::benchmark::{self as fact, BenchmarkFailure, BenchmarkTool};
-use crate::fact::{
-    BitRate, Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why,
-};
+use crate::fact::{BitRate, Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject};
 use crate::probe::outputs::output_line::{self, OutputLine};
 use crate::tool_output::{self, Block};
 
@@ -212,10 +210,7 @@ fn nccl_tests<'p>(
     let clear = bounds.filter(|(count, _)| *count == 0 && !untested && !torn);
     let unknown = |why: &str| {
         let origin = header.map_or(Origin::derived("the log"), |line| line.origin());
-        Gap {
-            why: Why::NotSaid(why.into()),
-            origin,
-        }
+        Gap::not_said(why, origin)
     };
     match (proof, clear) {
         (Some(line), _) => {

@@ -7,7 +7,7 @@ use super::line::Line;
 use super::{INFO, RunView, nodes, not_logged};
 use crate::fact::channel::{self as fact, Direction};
 use crate::fact::run::{self, Carrier};
-use crate::fact::{Fact, Facts, Key, Membership, Origin, Percent, Subject};
+use crate::fact::{Fact, Facts, Gap, Key, Membership, Origin, Percent, Subject};
 use crate::nccl_log::channel::{Channel, ChannelLine, Transport, read};
 use crate::small_sort;
 
@@ -382,12 +382,10 @@ fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedCha
         .any(|(_, digest)| !digest.crowd.is_empty());
     let members = match &view.log.missing {
         Some(gap) => Membership::Unknown(gap.clone()),
-        None if crowd || told.len() > TOLD => Membership::Unknown(crate::fact::Gap {
-            why: crate::fact::Why::NotSaid(
-                "the log has more channels than can be distinguished".into(),
-            ),
-            origin: Origin::derived("the log"),
-        }),
+        None if crowd || told.len() > TOLD => Membership::Unknown(Gap::not_said(
+            "the log has more channels than can be distinguished",
+            Origin::derived("the log"),
+        )),
         None => Membership::Known(Origin::derived("the channels that the log tells of")),
     };
     for id in view.hosts.values() {

@@ -8,7 +8,7 @@ use super::outcome::{Failure, LinePosition, OutcomeWithProof, RunCourse, RunEndi
 use super::{INFO, RunView, not_logged};
 use crate::fact::event::{self as fact, EventOutcome, LogClass, Phase, Role};
 use crate::fact::run::RunOutcome;
-use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Subject, Why, run};
+use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Subject, run};
 use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::event::{ClassCache, MessageClass, MessageKind};
 use crate::nccl_log::event_table;
@@ -353,9 +353,11 @@ fn hidden(
             && before
             && course.outcome(&failure, others).is_none()
     };
-    view.uncounted().find(may_be_first).map(|_| Gap {
-        why: Why::NotSaid("the log has more failures than are kept".into()),
-        origin: Origin::derived("the log"),
+    view.uncounted().find(may_be_first).map(|_| {
+        Gap::not_said(
+            "the log has more failures than are kept",
+            Origin::derived("the log"),
+        )
     })
 }
 

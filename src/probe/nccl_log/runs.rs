@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::line::Line;
 use super::{Distinct, INFO, RunView, TIMES, fact_of, not_logged};
 use crate::fact::run::{self as fact, Library};
-use crate::fact::{Fact, Facts, Gap, Origin, Seconds, Why};
+use crate::fact::{Fact, Facts, Gap, Origin, Seconds};
 use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::text::{decimal_after, word_after};
@@ -157,10 +157,10 @@ fn progress(view: &RunView<'_, '_>, facts: &mut Facts) {
             > 0
     };
     if !stuck.is_empty() && view.log.files.iter().any(|(_, digest)| left_out(digest)) {
-        let gap = Gap {
-            why: Why::NotSaid("the log has more lines of ranks than are kept".into()),
-            origin: Origin::derived("the log"),
-        };
+        let gap = Gap::not_said(
+            "the log has more lines of ranks than are kept",
+            Origin::derived("the log"),
+        );
         progress_unknown(view, facts, &gap);
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::Ask;
+use super::{Ask, routing};
 use crate::fact::Fact;
 use crate::source::Question;
 use crate::source::netlink::{messages, u16_at, u32_at};
@@ -69,11 +69,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<Neighbour>, String> {
             return Err(format!("a message of type {}", message.kind));
         }
         let address = message.attributes.find(1)?;
-        let of_ip = |bytes: &[u8]| match bytes.len() {
-            4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
-            _ => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),
-        };
-        let Some(address) = address.and_then(of_ip) else {
+        let Some(address) = address.and_then(routing::ip) else {
             continue;
         };
         let mac = message.attributes.find(2)?.filter(|mac| mac.len() == 6);

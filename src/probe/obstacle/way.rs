@@ -8,7 +8,7 @@ use super::neighbour::{Neighbour, Neighbours};
 use super::routing::{self, Action, Decision, MAIN, Route, Rule};
 use super::{Ask, Found};
 use crate::fact::obstacle::ObstacleKind;
-use crate::fact::{Bytes, Fact, Gap, Id, Origin, Subject, Why, interface, obstacle};
+use crate::fact::{Bytes, Fact, Gap, Id, Origin, Subject, interface, obstacle};
 use crate::network::Network;
 use crate::source::Question;
 use crate::source::question::Argument;
@@ -75,10 +75,7 @@ pub(super) fn state(
             };
             match routing::decide(rules, routes, Some(*address), *net) {
                 Ok(decision) => way.whole(found, decision, *address),
-                Err(what) => found.missing(&Gap {
-                    why: Why::NotUnderstood(what.into()),
-                    origin: origin.clone(),
-                }),
+                Err(what) => found.missing(&Gap::misread(what, origin.clone())),
             }
             if let Some(rule) = routing::refuses_protocol(rules, TCP, *address, *net) {
                 way.refused_by_rule(found, rule);
