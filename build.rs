@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 18] = [
+const TABLES: [&str; 19] = [
     "src/derive/comparison/comparison_labels.toml",
     "src/derive/cuda_errors.toml",
     "src/derive/nccl/ranges.toml",
@@ -25,6 +25,7 @@ const TABLES: [&str; 18] = [
     "src/probe/firewall/packet_words.toml",
     "src/probe/kernel_log/line_classes.toml",
     "src/probe/nccl_log/failures.toml",
+    "src/probe/nccl_log/roles.toml",
     "src/probe/nvml/gpu_functions.toml",
     "src/probe/nvml/nvml_errors.toml",
     "src/probe/outputs/named.toml",

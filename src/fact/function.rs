@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::schema::subject;
+use super::pcie::link_subject;
 use super::value::words;
 use super::{BitRate, Bytes};
 
@@ -30,7 +30,7 @@ words! {
     }
 }
 
-subject! {
+link_subject! {
     /// A PCI function that can do RDMA: of class InfiniBand, of a vendor's RDMA-capable line, or bound to such a driver.
     Function = "function" from "pci";
 
@@ -56,26 +56,6 @@ subject! {
     PATH: Arc<[Arc<str>]> = "path" from "pci";
     /// The NUMA node; unknown if the kernel says -1. Source: sysfs numa_node.
     NUMA_NODE: u64 = "numa_node" from "pci";
-    /// The generation of its link now: 1 for 2.5 GT/s, 2 for 5, 3 for 8, 4 for 16, 5 for 32, 6 for 64. Source: sysfs current_link_speed.
-    LINK_GENERATION: u64 = "link_generation" from "pcie";
-    /// The lanes of its link now. Source: sysfs current_link_width.
-    LINK_WIDTH: u64 = "link_width" from "pcie";
-    /// The highest generation that it can. Source: sysfs max_link_speed.
-    MAX_LINK_GENERATION: u64 = "max_link_generation" from "pcie";
-    /// The most lanes that it can. Source: sysfs max_link_width.
-    MAX_LINK_WIDTH: u64 = "max_link_width" from "pcie";
-    /// The largest payload of a packet that it sends or takes. Source: configuration space, Device Control, Max_Payload_Size.
-    MAX_PAYLOAD: Bytes = "max_payload" from "pcie";
-    /// The largest payload that it can. Source: configuration space, Device Capabilities, Max_Payload_Size Supported.
-    MAX_PAYLOAD_SUPPORTED: Bytes = "max_payload_supported" from "pcie";
-    /// Whether it counts errors (Advanced Error Reporting). Source: sysfs, whether aer_dev_correctable is there.
-    COUNTS_ERRORS: bool = "counts_errors" from "pcie";
-    /// Errors of its link since boot that a repetition mended: receiver errors, bad packets, replays. Source: sysfs aer_dev_correctable.
-    LINK_ERRORS: u64 = "link_errors" from "pcie";
-    /// Non-fatal errors since boot, unsupported requests left out: looking for devices makes those. Source: sysfs aer_dev_nonfatal.
-    NONFATAL_ERRORS: u64 = "nonfatal_errors" from "pcie";
-    /// Fatal errors since boot. Source: sysfs aer_dev_fatal, TOTAL_ERR_FATAL.
-    FATAL_ERRORS: u64 = "fatal_errors" from "pcie";
     /// The lower end of the link of the path that carries least, as "0000:16:00.0". Source: the hops of the path.
     NARROWEST_HOP: Arc<str> = "narrowest_hop" from "derive pcie_hop";
     /// What the narrowest link of the path to the host bridge carries, one that rests at its best.
@@ -99,17 +79,3 @@ subject! {
     /// The rate of its fastest intended, active port; 0 if it has none.
     PORT_RATE: BitRate = "port_rate" from "derive pcie_need";
 }
-
-/// The facts of the function's PCIe link.
-pub const LINK: super::pcie::LinkKeys = super::pcie::LinkKeys {
-    generation: LINK_GENERATION,
-    width: LINK_WIDTH,
-    max_generation: MAX_LINK_GENERATION,
-    max_width: MAX_LINK_WIDTH,
-    max_payload: MAX_PAYLOAD,
-    max_payload_supported: MAX_PAYLOAD_SUPPORTED,
-    counts_errors: COUNTS_ERRORS,
-    link_errors: LINK_ERRORS,
-    nonfatal_errors: NONFATAL_ERRORS,
-    fatal_errors: FATAL_ERRORS,
-};

@@ -10,8 +10,6 @@ subject! {
 
     /// The RDMA device that has the port.
     DEVICE: Arc<str> = "device" from "nccl_log";
-    /// The link layer: `IB` or `RoCE`.
-    LINK_LAYER: Arc<str> = "link_layer" from "nccl_log";
     /// How many lines of channels name it.
     CHANNELS: u64 = "channels" from "nccl_log";
 }

@@ -74,8 +74,6 @@ subject! {
     NETWORKS: Arc<[Arc<str>]> = "networks" from "nccl_log";
     /// What kind of network the chosen one is.
     CARRIER: Carrier = "carrier" from "nccl_log";
-    /// The plugins and networks that were tried, in the order of the log.
-    TRIED: Arc<[Arc<str>]> = "tried" from "nccl_log";
     /// Files of plugins that were looked for and not found.
     PLUGINS_MISSING: Arc<[Arc<str>]> = "plugins_missing" from "nccl_log";
     /// The provider of libfabric that the OFI plugin selected: `efa` is RDMA, `tcp` is not.

@@ -1,7 +1,5 @@
 //! The facts of a rank of a run of NCCL, as its log tells them.
 
-use std::sync::Arc;
-
 use super::schema::subject;
 
 subject! {
@@ -12,8 +10,6 @@ subject! {
     NUMBER: u64 = "number" from "nccl_log";
     /// The CUDA device that the rank uses.
     GPU: u64 = "gpu" from "nccl_log";
-    /// The GPU's PCI address as NCCL writes it, in hexadecimal.
-    BUS_ID: Arc<str> = "bus_id" from "nccl_log";
     /// Whether the rank ended its initialisation; unknown if no INFO line of the rank is in the log.
     INITIALISED: bool = "initialised" from "nccl_log";
 }

@@ -3,13 +3,13 @@
 mod modes;
 mod module;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::device::{self, PortEntry};
+use super::netdev::{Texts, netdev_of};
 use super::{Ask, Probe};
 use crate::fact::port::{CABLE_RATE, MAX_RATE};
 use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence};
@@ -21,47 +21,32 @@ pub const PROBE: Probe = Probe::new("ethtool", run).within(Duration::from_secs(5
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (ports, _) = device::ports(ask, facts, node);
-    // The Ethernet ports with their network device, and all network devices of RDMA devices, each asked once.
+    let mut texts = Texts::new(ask);
     let mut carried: Vec<(&PortEntry, Result<Arc<str>, Gap>)> = Vec::new();
-    let mut netdevs: BTreeSet<Arc<str>> = BTreeSet::new();
     for port in &ports {
-        let dir = format!("/sys/class/infiniband/{}", port.device);
-        let own = match ask.names_if_any(format!("{dir}/device/net")) {
-            Presence::Present(names, _) => names,
-            _ => Arc::from([]),
-        };
-        netdevs.extend(own.iter().cloned());
-        let layer = ask.text(format!("{}/link_layer", port.dir));
-        if layer.known().is_none_or(|layer| **layer != *"Ethernet") {
-            continue;
+        let layer = texts.text(format!("{}/link_layer", port.dir));
+        if layer.known().is_some_and(|layer| **layer == *"Ethernet") {
+            let netdev = match netdev_of(&mut texts, port) {
+                Presence::Present(name, _) => Ok(name),
+                Presence::Absent(origin) => Err(Gap::misread("no network device", origin)),
+                Presence::Unknown(gap) => Err(gap),
+            };
+            carried.push((port, netdev));
         }
-        let alone = ports.iter().filter(|p| p.device == port.device).count() == 1;
-        let netdev = netdev_of(ask, &dir, port.number, &own, alone);
-        netdevs.extend(netdev.iter().cloned());
-        carried.push((port, netdev));
     }
-
-    let mut speeds: BTreeMap<Arc<str>, Fact<BitRate>> = BTreeMap::new();
-    for netdev in netdevs {
-        let speed = ask
-            .value(link_settings(&netdev))
-            .and_then(|reply| supported(&reply));
-        speeds.insert(netdev, speed);
-    }
-
     for (port, netdev) in &carried {
-        let (max, cable) = match netdev {
-            Ok(netdev) => match shared(netdev, &carried) {
-                None => (
-                    speeds.get(netdev).cloned().unwrap_or_else(|| {
-                        Fact::Unknown(Gap::missing("the network device's link modes"))
-                    }),
-                    ask.value(module_eeprom(netdev))
-                        .and_then(|reply| cable(&reply)),
-                ),
-                Some(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-            },
-            Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap.clone())),
+        let alone = match netdev {
+            Ok(netdev) => shared(netdev, &carried).map_or(Ok(netdev), Err),
+            Err(gap) => Err(gap.clone()),
+        };
+        let (max, cable) = match alone {
+            Ok(netdev) => (
+                ask.value(link_settings(netdev))
+                    .and_then(|reply| supported(&reply)),
+                ask.value(module_eeprom(netdev))
+                    .and_then(|reply| cable(&reply)),
+            ),
+            Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
         };
         facts.set(port.id, MAX_RATE, max);
         facts.set(port.id, CABLE_RATE, cable);
@@ -74,32 +59,6 @@ fn link_settings(netdev: &str) -> Question {
 
 fn module_eeprom(netdev: &str) -> Question {
     Question::call("ethtool_module_eeprom", [("netdev", netdev.into())])
-}
-
-/// The network device of a port: the one that GID 0 is of, else the device's only one if the port is its only one.
-fn netdev_of(
-    ask: &Ask<'_>,
-    dir: &str,
-    port: u64,
-    own: &[Arc<str>],
-    alone: bool,
-) -> Result<Arc<str>, Gap> {
-    let gap = match ask.text(format!("{dir}/ports/{port}/gid_attrs/ndevs/0")) {
-        Fact::Known(name, _) if !name.is_empty() => return Ok(name),
-        Fact::Known(_, origin) => Gap::misread("no name", origin),
-        Fact::Unknown(gap) => gap,
-    };
-    match (alone, own) {
-        (true, [only]) => return Ok(Arc::clone(only)),
-        // A device of software says what it runs on.
-        (true, []) => {
-            if let Fact::Known(parent, _) = ask.text(format!("{dir}/parent")) {
-                return Ok(parent);
-            }
-        }
-        _ => {}
-    }
-    Err(gap)
 }
 
 /// A gap where a network device carries several ports: what it can do does not tell what each of them can.
@@ -156,6 +115,7 @@ mod tests {
             // Autoneg, Pause, Asym_Pause, Backplane; bits 23 to 26, 36 to 39.
             r#"{"q":{"call":"ethtool_link_settings","netdev":"ens1f0np0"},"value":{"autoneg":1,"duplex":1,"port":5,"speed_mbps":100000,"supported":"40608107f0000000","advertising":"","lp_advertising":""}}"#,
             &format!(r#"{{"q":{{"call":"ethtool_module_eeprom","netdev":"ens1f0np0"}},"value":{{"hex":"{memory}"}}}}"#),
+            r#"{"q":{"list":"/sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs"},"names":["0"]}"#,
         ]
         .map(str::to_owned)
         .to_vec()
@@ -213,6 +173,7 @@ mod tests {
             r#"{"q":{"list":"/sys/class/infiniband/rxe0/device/net"},"errno":"ENOENT"}"#,
             r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/link_layer"},"text":"Ethernet\n"}"#,
             r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0"},"text":"eth0\n"}"#,
+            r#"{"q":{"list":"/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs"},"names":["0"]}"#,
             r#"{"q":{"call":"ethtool_link_settings","netdev":"eth0"},"value":{"advertising":"000000000000000000000000","autoneg":0,"duplex":255,"lp_advertising":"000000000000000000000000","port":255,"supported":"000000000000000000000000"}}"#,
             r#"{"q":{"call":"ethtool_module_eeprom","netdev":"eth0"},"errno":"EOPNOTSUPP"}"#,
         ];
@@ -234,6 +195,7 @@ mod tests {
                 r#"{"q":{"list":"/sys/class/infiniband/rxe0/ports"},"names":["1"]}"#,
                 r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/link_layer"},"text":"Ethernet\n"}"#,
                 r#"{"q":{"read":"/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0"},"text":"ens1f0np0\n"}"#,
+                r#"{"q":{"list":"/sys/class/infiniband/rxe0/ports/1/gid_attrs/ndevs"},"names":["0"]}"#,
             ]
             .map(str::to_owned),
         );

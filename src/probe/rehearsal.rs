@@ -188,6 +188,7 @@ fn file_words(step: &str, directory: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fact::Why;
     use crate::probe::testing::{known, run};
 
     const PORT: &[&str] = &[

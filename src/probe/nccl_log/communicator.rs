@@ -21,19 +21,18 @@ pub(super) struct Mention<'d> {
     pub(super) rank: u64,
     pub(super) ranks: u64,
     pub(super) device: Option<u64>,
-    pub(super) bus_id: Option<&'d str>,
     pub(super) id: Option<&'d str>,
     pub(super) nodes: Option<u64>,
-    pub(super) state: State,
+    pub(super) step: Option<CommunicatorStep>,
 }
 
+/// A process's step with a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum CommunicatorStep {
     Started,
     Complete,
     Destroyed,
     Aborted,
-    Said,
 }
 
 impl<'d> Mention<'d> {
@@ -48,14 +47,13 @@ impl<'d> Mention<'d> {
         };
         let mut words = rest.split([' ', ',']).filter(|word| !word.is_empty());
         let comm = words.next()?;
-        let (mut rank, mut ranks, mut device, mut bus_id, mut id) = (None, None, None, None, None);
+        let (mut rank, mut ranks, mut device, mut id) = (None, None, None, None);
         let (mut nodes, mut local): (Option<u64>, Option<u64>) = (None, None);
         while let Some(word) = words.next() {
             match word {
                 "rank" => rank = rank.or(words.next()?.parse().ok()),
                 "nranks" | "nRanks" => ranks = words.next()?.parse().ok(),
                 "cudaDev" => device = words.next()?.parse().ok(),
-                "busId" => bus_id = words.next(),
                 "commId" => id = words.next(),
                 "nNodes" => nodes = words.next()?.parse().ok(),
                 "localRanks" => local = words.next()?.parse().ok(),
@@ -63,30 +61,27 @@ impl<'d> Mention<'d> {
                 _ => {}
             }
         }
-        let state = if rest.ends_with("Init START") {
-            State::Started
-        } else if rest.ends_with("COMPLETE") && rest.contains("Init ")
-            || rest.ends_with("- COMPLETE")
-        {
-            State::Complete
-        } else if rest.contains("Abort COMPLETE") {
-            State::Aborted
-        } else if rest.contains("COMPLETE") || message.starts_with("Destroyed") {
-            State::Destroyed
+        let ends = |words: &str| rest.ends_with(words);
+        let step = if ends("Init START") {
+            Some(CommunicatorStep::Started)
+        } else if ends("COMPLETE") && rest.contains("Init ") || ends("- COMPLETE") {
+            Some(CommunicatorStep::Complete)
+        } else if rest.contains("Abort COMPLETE") || rest.contains("Abort START") {
+            Some(CommunicatorStep::Aborted)
         } else {
-            State::Said
+            let destroyed = rest.contains("COMPLETE") || message.starts_with("Destroyed");
+            destroyed.then_some(CommunicatorStep::Destroyed)
         };
         Some(Mention {
             comm,
             rank: rank?,
             ranks: ranks?,
             device,
-            bus_id,
             id,
             nodes: nodes.or(local
                 .filter(|local| *local > 0)
                 .and_then(|local| Some(ranks?.div_ceil(local)))),
-            state,
+            step,
         })
     }
 }
@@ -109,7 +104,6 @@ pub(super) struct Member<'d> {
     pub(super) host: &'d str,
     pub(super) pid: u64,
     pub(super) device: Option<u64>,
-    pub(super) bus_id: Option<&'d str>,
     /// The places of the lines that say so, among all lines.
     pub(super) started: Option<usize>,
     pub(super) complete: Option<usize>,
@@ -193,17 +187,15 @@ impl<'d> Communicators<'d> {
             host: writer.host,
             pid: writer.pid,
             device: None,
-            bus_id: None,
             started: None,
             complete: None,
             said: place,
         });
         member.device = member.device.or(mention.device);
-        member.bus_id = member.bus_id.or(mention.bus_id);
-        match mention.state {
-            State::Started => member.started = member.started.or(Some(place)),
-            State::Complete => member.complete = member.complete.or(Some(place)),
-            State::Destroyed | State::Aborted | State::Said => {}
+        match mention.step {
+            Some(CommunicatorStep::Started) => member.started = member.started.or(Some(place)),
+            Some(CommunicatorStep::Complete) => member.complete = member.complete.or(Some(place)),
+            _ => {}
         }
     }
 

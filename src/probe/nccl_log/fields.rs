@@ -5,6 +5,9 @@ use crate::nccl_log::text::{after, number, number_after};
 
 use super::{completion_status, errno};
 
+/// What PyTorch calls an error of NCCL.
+const ERRORS: &[&str] = include!(concat!(env!("OUT_DIR"), "/roles.torch_errors.rs"));
+
 /// The fields of an event, as far as its message has them.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Fields<'d> {
@@ -115,21 +118,7 @@ impl<'d> Fields<'d> {
                 fields.status = number(outcome.as_bytes()).map(|(n, _)| n);
             }
             C::TorchNccl => {
-                fields.detail = [
-                    "ncclSystemError",
-                    "ncclUnhandledCudaError",
-                    "ncclInternalError",
-                    "ncclInvalidUsage",
-                    "ncclRemoteError",
-                    "ncclInvalidArgument",
-                    "unhandled system error",
-                    "unhandled cuda error",
-                    "remote process exited",
-                    "internal error",
-                    "invalid usage",
-                ]
-                .into_iter()
-                .find(|name| message.contains(name));
+                fields.detail = ERRORS.iter().copied().find(|name| message.contains(name));
             }
             C::TorchStore => {
                 let inside =
@@ -238,7 +227,17 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// The transport that an event alone proves.
+type Rows = &'static [(&'static str, &'static [&'static str])];
+
+/// Classes by the role of their events, and what a message holds that has it: the rows are in `roles.toml`.
+const CONSEQUENCE: Rows = include!(concat!(env!("OUT_DIR"), "/roles.consequence.rs"));
+const WARNING: Rows = include!(concat!(env!("OUT_DIR"), "/roles.warning.rs"));
+const BENIGN: Rows = include!(concat!(env!("OUT_DIR"), "/roles.benign.rs"));
+
+/// Events of an adapter that are no trouble.
+const GOOD: &[&str] = include!(concat!(env!("OUT_DIR"), "/roles.good.rs"));
+
+/// The role that an event alone has.
 pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role {
     use LogClass as C;
     if is_retry(message) {
@@ -248,10 +247,6 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         // Flushed: the queue was in error before.
         C::Completion if fields.status == Some(5) => Role::Consequence,
         C::Completion => Role::Failure,
-        C::PeerClosed | C::Unwinding | C::TorchTeardown => Role::Consequence,
-        // The thread that watches the adapter said before what happened.
-        C::Internal if message.contains("encountered a fatal error") => Role::Consequence,
-        C::Abort => Role::Benign,
         C::ProcessEnded if message.contains("Killed") => Role::Failure,
         C::ProcessEnded => match fields.status {
             // Aborted by itself, terminated by a launcher, ended with an ordinary failure: something failed before.
@@ -259,78 +254,24 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
             Some(_) => Role::Failure,
         },
         C::Async => {
-            let good = [
-                "port active",
-                "client reregistration",
-                "SM change",
-                "LID change",
-                "P_Key",
-                "GID",
-                "last WQE",
-                "path migrated",
-                "comm established",
-                "speed change",
-            ];
-            match fields.detail {
-                Some(detail) if good.iter().any(|good| detail.contains(good)) => Role::Benign,
-                _ if message.contains("speed change") => Role::Warning,
-                _ => Role::Warning,
+            let is_good = |detail: &str| GOOD.iter().any(|good| detail.contains(good));
+            match fields.detail.is_some_and(is_good) {
+                true => Role::Benign,
+                false => Role::Warning,
             }
         }
-        C::ProviderMissing if message.contains("libibverbs: ") => Role::Warning,
-        C::ConnectRetry
-        | C::PluginMissing
-        | C::CompletionHint
-        | C::AdapterRecovered
-        | C::ProviderMissing
-        | C::InterfaceSpeedUnknown
-        | C::TopologyUnread
-        | C::GdrTooFar
-        | C::Exception => Role::Benign,
-        C::IbNone
-        | C::VerbsMissing
-        | C::PluginInit
-        | C::PluginLoad
-        | C::DeviceQuery
-        | C::RailMismatch
-        | C::GdrMissing
-        | C::CompletionHandled
-        | C::GidChanged
-        | C::AdapterFailed
-        | C::SocketMagic
-        | C::P2pDisabled
-        | C::P2pNvlinkDisabled
-        | C::Nvml
-        | C::Gdrcopy
-        | C::CollNetFailed
-        | C::EnvInvalid
-        | C::PciSpeedUnknown
-        | C::AdapterNotPci
-        | C::GraphFailed
-        | C::Affinity
-        | C::IommuNotPassthrough
-        | C::NumaBalancing
-        | C::RcclSetting
-        | C::OtherWarning
-        | C::FeatureFallback
-        | C::AdapterLimit
-        | C::PortNotActive
-        | C::PeerMemoryMissing
-        | C::DeviceOpen
-        | C::TopologyInvalid => Role::Warning,
-        C::AdapterCountMismatch if message.contains("Ignoring") => Role::Warning,
-        C::NvlsFailed if message.contains("Proceeding without") => Role::Warning,
-        C::SharedMemory
-            if message.contains("unlink")
-                || message.contains("retrying")
-                || message.contains("falling back") =>
-        {
-            Role::Warning
+        _ => {
+            let roles = [
+                (CONSEQUENCE, Role::Consequence),
+                (WARNING, Role::Warning),
+                (BENIGN, Role::Benign),
+            ];
+            let fits = |(name, needles): &(&str, &[&str])| {
+                *name == class.word() && needles.iter().all(|needle| message.contains(needle))
+            };
+            let role = roles.iter().find(|(rows, _)| rows.iter().any(fits));
+            role.map_or(Role::Failure, |(_, role)| *role)
         }
-        C::CudaTooOld if message.contains("disabling") || message.contains("Skipping") => {
-            Role::Benign
-        }
-        _ => Role::Failure,
     }
 }
 

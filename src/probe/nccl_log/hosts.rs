@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::carrier::{carrier, in_use, ofi_provider};
 use super::channels::{ChannelSums, share};
 use super::line::Line;
-use super::listed::{Listed, interface, listed_alone, using_ib, using_old, using_socket};
+use super::listed::{interface, listed_alone, using_ib, using_old, using_socket};
 use super::{DRIVER, Distinct, GRAPH, INFO, NET, RunView, fact_of, not_logged};
 use crate::fact::hca;
 use crate::fact::host::{self as fact, PathType};
@@ -128,6 +128,35 @@ fn least<'l, 'd: 'l>(
         .map(|(value, origin)| (value, origin.clone()))
 }
 
+/// What the fullest list names: of a torn line less is left, and a plugin and the internal transport both list what they find. Until 2.3 each
+/// has a line of its own.
+fn fullest<'l, 'd: 'l, T>(
+    lines: &[&'l Line<'d>],
+    listed: impl Fn(&'d str) -> Option<Vec<T>>,
+    alone: impl Fn(&'d str) -> Option<T>,
+) -> Option<(Vec<T>, Origin)> {
+    let lists = lines
+        .iter()
+        .filter_map(|line| Some((listed(line.message)?, line.origin())));
+    let fullest = lists.max_by_key(|(listed, _)| listed.len());
+    let alone = || {
+        let old = lines
+            .iter()
+            .filter_map(|line| Some((alone(line.message)?, line.origin())));
+        let (listed, origins): (Vec<T>, Vec<_>) = old.unzip();
+        Some((listed, *origins.first()?))
+    };
+    let fullest = fullest.or_else(alone);
+    fullest.map(|(listed, origin)| (listed, origin.clone()))
+}
+
+/// Each of these once.
+fn distinct<'d>(texts: impl IntoIterator<Item = &'d str>) -> Arc<[Arc<str>]> {
+    let mut seen = BTreeSet::new();
+    let new = texts.into_iter().filter(|text| seen.insert(*text));
+    new.map(Arc::from).collect()
+}
+
 pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let by_host = view.by_host();
     let named = networks_named(view);
@@ -158,23 +187,8 @@ fn one(view: &RunView<'_, '_>, facts: &mut Facts, host: &str, id: Id, lines: &[&
     let (name, address) = split.unzip();
     facts.set(id, fact::BOOTSTRAP_INTERFACE, fact_of(name, INFO));
     facts.set(id, fact::BOOTSTRAP_ADDRESS, fact_of(address, INFO));
-    // Of a torn line less is left.
-    let lists = lines
-        .iter()
-        .filter_map(|line| Some((using_socket(line.message)?, line.origin())));
-    let sockets = lists.max_by_key(|(names, _)| names.len());
-    // Until 2.3 each has a line of its own.
-    let alone = || {
-        let old = lines
-            .iter()
-            .filter_map(|line| Some((using_old(line.message)?.0, line.origin())));
-        let (names, origins): (BTreeSet<&str>, Vec<_>) = old.unzip();
-        Some((names.into_iter().collect(), *origins.first()?))
-    };
-    let sockets = sockets.or_else(alone).map(|(names, origin)| {
-        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::from).collect();
-        (names, origin.clone())
-    });
+    let sockets = fullest(lines, using_socket, |m| Some(using_old(m)?.0));
+    let sockets = sockets.map(|(names, origin)| (distinct(names), origin));
     facts.set(id, fact::SOCKET_INTERFACES, fact_of(sockets, INFO));
     let driver = first(lines, |m| {
         let rest = m.strip_prefix("cudaDriverVersion ")?;
@@ -214,42 +228,22 @@ fn networks(
 ) {
     let provider = first(lines, |m| ofi_provider(m).map(Arc::<str>::from));
     let mut chosen = Distinct::default();
-    let mut tried = Distinct::default();
     let mut missing = Distinct::default();
     for line in lines {
         let message = line.message;
         if let Some(network) = network(message).filter(|name| named.contains(name)) {
             chosen.add(network, line.kept.count, line.origin());
         }
-        let starts = [
-            "P2P plugin ",
-            "Initialized NET plugin ",
-            "Assigned NET plugin ",
-            "Failed to initialize NET plugin ",
-            "NET/Plugin: Loaded net plugin ",
-        ];
-        if let Some(rest) = starts.iter().find_map(|start| message.strip_prefix(start)) {
-            let name = rest
-                .split(" (")
-                .next()
-                .and_then(|name| name.split(" to comm").next())
-                .unwrap_or(rest)
-                .trim();
-            tried.add(name, 1, line.origin());
-        }
         if message.contains("Plugin")
             && (message.contains("No plugin found") || message.contains("Could not find"))
         {
-            let mut any = false;
-            for file in message
-                .split([' ', ':', '(', ')', ','])
-                .filter(|word| word.contains(".so"))
-            {
-                missing.add(file.trim_end_matches('.'), 1, line.origin());
-                any = true;
-            }
-            if !any {
+            let words = message.split([' ', ':', '(', ')', ',']);
+            let mut files = words.filter(|word| word.contains(".so")).peekable();
+            if files.peek().is_none() {
                 missing.add("libnccl-net.so", 1, line.origin());
+            }
+            for file in files {
+                missing.add(file.trim_end_matches('.'), 1, line.origin());
             }
         }
     }
@@ -276,7 +270,6 @@ fn networks(
     facts.set(id, fact::CARRIER, kind);
     facts.set(id, fact::NETWORK, most);
     facts.set(id, fact::NETWORKS, view.whole(chosen.all(INFO)));
-    facts.set(id, fact::TRIED, view.whole(tried.all(INFO)));
     facts.set(id, fact::PLUGINS_MISSING, view.whole(missing.all(INFO)));
     facts.set(id, fact::OFI_PROVIDER, fact_of(provider, INFO));
 }
@@ -334,28 +327,17 @@ fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_
     let none = first(lines, |m| {
         m.starts_with("NET/IB : No device found").then_some(())
     });
-    // A plugin and the internal transport both list what they find; the fuller list is the one that is used.
-    let lists = lines
-        .iter()
-        .filter_map(|line| Some((using_ib(line.message)?, line.origin())));
-    let fullest = lists.max_by_key(|(listed, _)| listed.len());
-    // Until 2.3 each port has a line of its own.
-    let alone = || {
-        let old = lines
-            .iter()
-            .filter_map(|line| Some((listed_alone(line.message)?, line.origin())));
-        let (listed, origins): (Vec<Listed<'_>>, Vec<_>) = old.unzip();
-        Some((listed, *origins.first()?))
-    };
-    let fullest = fullest.or_else(alone);
+    let fullest = fullest(lines, using_ib, listed_alone);
     let (listed, origin) = match (&fullest, &none) {
-        (Some((listed, origin)), _) => (listed.as_slice(), (*origin).clone()),
+        (Some((listed, origin)), _) => (listed.as_slice(), origin.clone()),
         (None, Some(((), origin))) => (&[][..], origin.clone()),
         (None, None) => {
-            for key in [fact::HCAS, fact::LINK_LAYERS] {
-                facts.set(id, key, Fact::Unknown(not_logged(INFO)));
-            }
-            facts.set(id, fact::IB_PORTS, Fact::Unknown(not_logged(INFO)));
+            let open = [
+                fact::HCAS.index,
+                fact::LINK_LAYERS.index,
+                fact::IB_PORTS.index,
+            ];
+            facts.leave_open(id, &open, &not_logged(INFO));
             return;
         }
     };
@@ -363,19 +345,10 @@ fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_
         true => none.as_ref().map_or(origin, |((), origin)| origin.clone()),
         false => origin,
     };
-    let texts = |texts: Vec<&str>| -> Arc<[Arc<str>]> {
-        let mut distinct: Vec<Arc<str>> = Vec::new();
-        for text in texts {
-            if !distinct.iter().any(|t| &**t == text) {
-                distinct.push(text.into());
-            }
-        }
-        distinct.into()
-    };
     facts.know(id, fact::IB_PORTS, listed.len() as u64, &origin);
-    let devices = texts(listed.iter().map(|port| port.device).collect());
+    let devices = distinct(listed.iter().map(|port| port.device));
     facts.know(id, fact::HCAS, devices, &origin);
-    let layers = texts(listed.iter().filter_map(|port| port.link_layer).collect());
+    let layers = distinct(listed.iter().filter_map(|port| port.link_layer));
     facts.know(id, fact::LINK_LAYERS, layers, &origin);
     let mut direct = Distinct::default();
     let mut any = None;
@@ -408,9 +381,6 @@ fn adapters(view: &RunView<'_, '_>, facts: &mut Facts, id: Id, lines: &[&Line<'_
         };
         let hca = facts.instance(Subject::Hca, id, &name);
         facts.know(hca, hca::DEVICE, port.device.into(), &origin);
-        if let Some(layer) = port.link_layer {
-            facts.know(hca, hca::LINK_LAYER, layer.into(), &origin);
-        }
         // What was not used is known only where channels are told at all.
         let used = match channels.is_empty() {
             true => Fact::Unknown(not_logged(INFO)),

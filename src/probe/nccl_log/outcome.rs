@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::RunView;
-use super::communicator::{Mention, State};
+use super::communicator::{CommunicatorStep, Mention};
 use super::line::Line;
 use crate::fact::event::{EventOutcome, LogClass};
 use crate::fact::run::RunOutcome;
@@ -94,15 +94,6 @@ impl<'d> RunEndings<'d> {
 /// The outcome of an event, and the line that shows it.
 pub(super) type OutcomeWithProof = Option<(EventOutcome, String)>;
 
-/// A process's step with a communicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CommunicatorStep {
-    Started,
-    Complete,
-    Destroyed,
-    Aborted,
-}
-
 /// The progress of a run, as its lines show it.
 pub(super) struct RunCourse<'l, 'd> {
     view: &'l RunView<'l, 'd>,
@@ -174,15 +165,8 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             {
                 course.channels.entry(thread).or_default().push(at);
             } else if let Some(mention) = Mention::read(line.message) {
-                let step = match mention.state {
-                    State::Started => CommunicatorStep::Started,
-                    State::Complete => CommunicatorStep::Complete,
-                    State::Destroyed => CommunicatorStep::Destroyed,
-                    State::Aborted => CommunicatorStep::Aborted,
-                    State::Said if line.message.contains("Abort START") => {
-                        CommunicatorStep::Aborted
-                    }
-                    State::Said => continue,
+                let Some(step) = mention.step else {
+                    continue;
                 };
                 let steps = course.steps.entry(thread).or_default();
                 steps.push((at, mention.comm, step));

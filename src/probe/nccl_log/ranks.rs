@@ -43,9 +43,6 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         if let Some(gpu) = member.device {
             facts.know(id, fact::GPU, gpu, origin);
         }
-        if let Some(bus_id) = member.bus_id {
-            facts.know(id, fact::BUS_ID, bus_id.into(), origin);
-        }
         let initialised = match member.complete {
             Some(place) => Fact::Known(true, log.lines[place].origin().clone()),
             None => view.total(

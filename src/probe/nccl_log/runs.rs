@@ -117,13 +117,10 @@ fn first_line(view: &RunView<'_, '_>, comm: usize) -> Origin {
 }
 
 fn progress_unknown(view: &RunView<'_, '_>, facts: &mut Facts, gap: &Gap) {
-    for key in [fact::STUCK, fact::SILENT] {
-        facts.set(view.id, key, Fact::Unknown(gap.clone()));
-    }
-    for key in [fact::STUCK_RANKS, fact::SILENT_RANKS] {
-        facts.set(view.id, key, Fact::Unknown(gap.clone()));
-    }
-    facts.set(view.id, fact::INITIALISED, Fact::Unknown(gap.clone()));
+    let [stuck, silent] = [fact::STUCK_RANKS.index, fact::SILENT_RANKS.index];
+    let counts = [fact::STUCK.index, fact::SILENT.index];
+    facts.leave_open(view.id, &[stuck, silent, fact::INITIALISED.index], gap);
+    facts.leave_open(view.id, &counts, gap);
 }
 
 fn progress(view: &RunView<'_, '_>, facts: &mut Facts) {
