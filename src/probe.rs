@@ -430,6 +430,12 @@ impl<'s> Ask<'s> {
         (reply.at, value)
     }
 
+    /// The reply of a call, as a type reads it.
+    pub fn read<T: serde::de::DeserializeOwned>(&self, question: Question) -> Fact<T> {
+        let value = self.value(question);
+        value.and_then(|value| T::deserialize(&*value).map_err(|error| error.to_string()))
+    }
+
     /// The reply of a call as a JSON value.
     pub fn value(&self, question: Question) -> Fact<Arc<serde_json::Value>> {
         match self.value_at(&question).1 {
@@ -455,6 +461,16 @@ impl<'s> Ask<'s> {
         };
         (reply.at, fact)
     }
+}
+
+/// A member of a reply, which has to have it.
+pub fn member<T: serde::de::DeserializeOwned>(
+    value: &serde_json::Value,
+    name: &str,
+) -> Result<T, String> {
+    let member = value.get(name);
+    let member = member.ok_or_else(|| format!("the reply has no {name}"))?;
+    T::deserialize(member).map_err(|error| format!("{name}: {error}"))
 }
 
 /// A text without what ends it: a device tree ends its texts with NUL; so do some drivers, and copies of sysfs.

@@ -24,14 +24,12 @@ const RELEASED: i64 = {
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let timex = ask.value(Question::call("adjtimex", []));
-    let before = timex.clone().and_then(|value| {
-        let now = value.get("seconds").and_then(serde_json::Value::as_i64);
-        Ok(now.ok_or("the reply has no time")? < RELEASED)
-    });
+    let before = timex
+        .clone()
+        .and_then(|value| Ok(super::member::<i64>(&value, "seconds")? < RELEASED));
     facts.set(node, node::CLOCK_BEFORE_RELEASE, before);
     let told = timex.and_then(|value| {
-        let status = value.get("status").and_then(serde_json::Value::as_i64);
-        let status = status.ok_or("the reply has no status")?;
+        let status: i64 = super::member(&value, "status")?;
         Ok(status & UNSYNCHRONISED == 0)
     });
     let synchronised = match told {

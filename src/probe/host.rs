@@ -191,13 +191,8 @@ fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set(node, node::SHM, kind);
     for (key, field) in [(node::SHM_SIZE, "size"), (node::SHM_FREE, "free")] {
-        let bytes = value.clone().and_then(|value| {
-            let number = value.get(field).and_then(serde_json::Value::as_u64);
-            number
-                .map(Bytes)
-                .ok_or_else(|| format!("the reply has no {field}"))
-        });
-        facts.set(node, key, bytes);
+        let bytes = value.clone().and_then(|value| super::member(&value, field));
+        facts.set(node, key, bytes.map(Bytes));
     }
 }
 

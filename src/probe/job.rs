@@ -3,12 +3,12 @@
 //! The device list of a control group of version 2 is a program of the kernel's that cannot be read: what may be opened shows in what
 //! the process has open.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, Probe, host, tuning};
+use super::{Ask, Probe, host, member, tuning};
 use crate::cpu_list;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact, known};
 use crate::launch::RANK_COUNTS;
@@ -164,35 +164,24 @@ fn mounts(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     let dev = dev.map(|names| names.iter().any(|name| &**name == "infiniband"));
     facts.set(id, fact::DEV_INFINIBAND, dev);
     let shm = ask.value(Question::statvfs(format!("{place}/root/dev/shm")));
-    let size = shm.and_then(|value| {
-        let size = value.get("size").and_then(Value::as_u64);
-        size.map(Bytes)
-            .ok_or_else(|| "the reply has no size".to_owned())
-    });
-    facts.set(id, fact::SHM_SIZE, size);
+    let size = shm.and_then(|value| member(&value, "size"));
+    facts.set(id, fact::SHM_SIZE, size.map(Bytes));
 }
 
 fn devices(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
     let files = ask.value(Question::call("process_files", [("pid", pid.into())]));
-    let open = files.clone().and_then(|value| {
-        let open = value.get("open").and_then(Value::as_u64);
-        open.ok_or_else(|| "the reply has no count".to_owned())
-    });
+    let open = files.clone().and_then(|value| member(&value, "open"));
     facts.set(id, fact::OPEN_FILES, open);
     let count = |kind: &'static str| {
         files.clone().and_then(|value| {
-            let devices = value.get("devices").and_then(Value::as_object);
-            let devices = devices.ok_or("the reply has no devices")?;
+            let devices: BTreeMap<String, u64> = member(&value, "devices")?;
             let numbered = |path: &str| {
                 path.strip_prefix(kind).is_some_and(|rest| {
                     !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
                 })
             };
-            Ok(devices
-                .iter()
-                .filter(|(path, _)| numbered(path))
-                .filter_map(|(_, n)| n.as_u64())
-                .sum())
+            let numbered = devices.iter().filter(|(path, _)| numbered(path));
+            Ok(numbered.map(|(_, n)| n).sum())
         })
     };
     facts.set(id, fact::VERBS_OPEN, count("/dev/infiniband/uverbs"));
@@ -202,10 +191,8 @@ fn devices(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
 fn libraries(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
     let mapped = ask.value(Question::call("process_libraries", [("pid", pid.into())]));
     let nccl: Fact<Texts> = mapped.and_then(|value| {
-        let list = value.get("libraries").and_then(Value::as_array);
-        let list = list.ok_or("the reply has no libraries")?;
-        let paths = list.iter().filter_map(Value::as_str);
-        Ok(paths.filter(|path| is_nccl(path)).map(Arc::from).collect())
+        let paths: Vec<Arc<str>> = member(&value, "libraries")?;
+        Ok(paths.into_iter().filter(|path| is_nccl(path)).collect())
     });
     let copies = nccl.clone().map(|paths| paths.len() as u64);
     facts.set(id, fact::NCCL_COPIES, copies);

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use self::classes::{Event, LATER};
 use super::{Ask, Probe};
@@ -30,7 +30,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // The classes are always the same; what is open is whether one of their lines was seen.
     let members = Membership::Known(origin.clone());
     facts.set_members(Subject::KernelEvent, node, members);
-    let log = match ask.value(question).and_then(|value| Log::read(&value)) {
+    let log = match ask.read::<Log>(question) {
         Fact::Known(log, _) => log,
         Fact::Unknown(gap) => {
             for &class in EventClass::ALL {
@@ -115,7 +115,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
 
 /// The facts of a class without lines: there was none if the log is complete.
 fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &Origin) {
-    let reach = log.since(log.since, origin);
+    let reach = log.since(log.begin(), origin);
     let aged = Fact::Known(reach.known().is_some(), origin.clone());
     facts.set(id, fact::AGED, aged);
     facts.set(id, fact::QUIET, reach);
@@ -125,7 +125,7 @@ fn none_seen(facts: &mut Facts, id: Id, class: EventClass, log: &Log, origin: &O
     }
     let why = if !looked_for {
         "the log was not searched for this class"
-    } else if log.whole {
+    } else if log.is_whole() {
         facts.know(id, fact::SEEN, false, origin);
         facts.know(id, fact::COUNT, 0, origin);
         return;
@@ -147,21 +147,27 @@ fn gap_of<T>(why: &str, origin: &Origin) -> Fact<T> {
     Fact::Unknown(Gap::not_said(why, origin.clone()))
 }
 
-/// The reported part of the log. Times are seconds since boot.
+/// The reported part of the log. Times are microseconds since boot.
+#[derive(Deserialize)]
 struct Log {
     /// Unknown if the log is a file of another day, without the uptime of the machine.
-    now: Option<f64>,
-    since: f64,
-    /// Whether it reaches back to boot, without a gap.
-    whole: bool,
+    now: Option<u64>,
+    first: Option<u64>,
+    /// How many records were lost: unknown of a copy.
+    lost: Option<u64>,
+    from_boot: Option<bool>,
     markers: Vec<String>,
+    #[serde(rename = "told")]
     lines: Vec<Line>,
 }
 
+#[derive(Deserialize)]
 struct Line {
-    at: f64,
+    #[serde(rename = "t")]
+    at: u64,
     text: String,
     /// Whether it was logged before this boot.
+    #[serde(default)]
     earlier: bool,
 }
 
@@ -170,7 +176,7 @@ struct Group<'l> {
     event: Event,
     count: u64,
     incidents: u64,
-    last: f64,
+    last: u64,
     line: &'l str,
     /// Whether the last of them is of an earlier boot.
     earlier: bool,
@@ -186,56 +192,27 @@ fn are_lines_told(class: EventClass, markers: &[impl AsRef<str>]) -> bool {
 }
 
 impl Log {
-    fn read(value: &Value) -> Result<Self, String> {
-        let seconds = |value: &Value| value.as_u64().map(|micros| micros as f64 / 1e6);
-        let texts = |key: &str| {
-            let list = value.get(key).and_then(Value::as_array);
-            list.ok_or_else(|| format!("the reply has no {key}"))
-        };
-        let now = value
-            .get("now")
-            .ok_or("the reply says not when it was made")?;
-        let now = seconds(now);
-        let lost = value.get("lost").and_then(Value::as_u64);
-        let from_boot = value.get("from_boot").and_then(Value::as_bool);
-        let whole = match lost {
-            Some(lost) => lost == 0,
-            None => from_boot == Some(true),
-        };
-        let first = value.get("first").and_then(seconds);
-        let mut lines = Vec::new();
-        for line in texts("told")? {
-            let at = line.get("t").and_then(seconds);
-            let text = line.get("text").and_then(Value::as_str);
-            let (Some(at), Some(text)) = (at, text) else {
-                return Err("a line has no time or no text".to_owned());
-            };
-            lines.push(Line {
-                at,
-                text: text.to_owned(),
-                earlier: line.get("earlier") == Some(&Value::Bool(true)),
-            });
+    /// Whether it reaches back to boot, without a gap.
+    fn is_whole(&self) -> bool {
+        let of_copy = self.from_boot == Some(true);
+        self.lost.map_or(of_copy, |lost| lost == 0)
+    }
+
+    /// The time from which on it has all lines.
+    fn begin(&self) -> u64 {
+        match self.is_whole() {
+            true => 0,
+            false => self.first.or(self.now).unwrap_or(0),
         }
-        let markers = texts("markers")?.iter();
-        Ok(Log {
-            now,
-            since: match (whole, first, now) {
-                (true, ..) => 0.0,
-                (false, Some(first), _) => first,
-                (false, None, now) => now.unwrap_or(0.0),
-            },
-            whole,
-            markers: markers
-                .filter_map(|m| m.as_str().map(str::to_owned))
-                .collect(),
-            lines,
-        })
     }
 
     /// How long ago a time of the log was.
-    fn since(&self, at: f64, origin: &Origin) -> Fact<Seconds> {
+    fn since(&self, at: u64, origin: &Origin) -> Fact<Seconds> {
         match self.now {
-            Some(now) => Fact::Known(Seconds((now - at).max(0.0).round()), origin.clone()),
+            Some(now) => {
+                let seconds = now.saturating_sub(at) as f64 / 1e6;
+                Fact::Known(Seconds(seconds.round()), origin.clone())
+            }
             None => gap_of("no file next to the log tells when it was copied", origin),
         }
     }
@@ -263,7 +240,7 @@ impl Log {
                 continue;
             }
             if let Some(event) = Event::of(class, text) {
-                if class == EventClass::LinkDown && *at < settled.0 {
+                if class == EventClass::LinkDown && (*at as f64) < settled.0 * 1e6 {
                     continue;
                 }
                 // The last line names the current recovery action: one for each GPU.

@@ -1,6 +1,5 @@
 //! Names of hosts that a job of several nodes has to resolve.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,13 +18,7 @@ const MASTERS: [&str; 2] = ["MASTER_ADDR", "PET_MASTER_ADDR"];
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let wanted: Vec<&str> = launch::VARIABLES.iter().chain(&MASTERS).copied().collect();
-    let variables = ask.value(Question::env(&wanted)).map(|value| {
-        let text = |value: &Value| Arc::from(value.as_str().unwrap_or(""));
-        let all = value.as_object().into_iter().flatten();
-        all.map(|(k, v)| (Arc::from(&**k), text(v)))
-            .collect::<Variables>()
-    });
-    let variables = match variables {
+    let variables = match ask.read::<Variables>(Question::env(&wanted)) {
         Fact::Known(variables, _) => variables,
         Fact::Unknown(gap) => {
             facts.set(node, node::NAME_RESOLVES, Fact::Unknown(gap));

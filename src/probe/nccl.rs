@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value as Json;
+use serde::Deserialize;
 
 use super::{Ask, Probe};
 use crate::fact::nccl_version::{KINDS, Version};
@@ -30,10 +30,10 @@ pub const PROBE: Probe = Probe::new("nccl", run).within(Duration::from_secs(5));
 const SYSTEM_FILE: &str = "/etc/nccl.conf";
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let libraries = ask.value(Question::call("nccl_libraries", []));
+    let libraries = ask.read(Question::call("nccl_libraries", []));
     let version = versions(facts, node, libraries);
 
-    let environment = ask.value(Question::env(&["NCCL_"])).and_then(|v| texts(&v));
+    let environment = ask.read::<Arc<BTreeMap<String, String>>>(Question::env(&["NCCL_"]));
     let user_file = user_file(ask, &environment, &version);
     let mut layers = vec![Layer::environment(environment)];
     let mut files = Files::default();
@@ -58,8 +58,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// States which libraries there are, and gives the version that counts.
-fn versions(facts: &mut Facts, node: Id, libraries: Fact<Arc<Json>>) -> Fact<Version> {
-    let copies = libraries.and_then(|list| libraries_of(&list));
+fn versions(facts: &mut Facts, node: Id, copies: Fact<Vec<Library>>) -> Fact<Version> {
     let (copies, origin) = match copies {
         Fact::Known(copies, origin) => (copies, origin),
         Fact::Unknown(gap) => {
@@ -181,7 +180,7 @@ fn bench_library(
     facts.set(node, node::NCCL_BENCH_WHY, why);
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
 struct Library {
     from: Arc<str>,
     path: Option<Arc<str>>,
@@ -202,48 +201,20 @@ impl Library {
     }
 }
 
-fn libraries_of(list: &Json) -> Result<Vec<Library>, String> {
-    let items = list.as_array().ok_or("it is not a list")?;
-    let text = |item: &Json, name: &str| item.get(name).and_then(Json::as_str).map(Arc::from);
-    items
-        .iter()
-        .map(|item| {
-            Ok(Library {
-                from: text(item, "from").ok_or("a library without its origin")?,
-                path: text(item, "path"),
-                version: text(item, "version"),
-                cuda: item.get("cuda").and_then(Json::as_u64),
-                refused: text(item, "refused"),
-            })
-        })
-        .collect()
-}
-
-/// The members of an object whose values are texts.
-fn texts(value: &Json) -> Result<Arc<BTreeMap<String, String>>, String> {
-    let members = value.as_object().ok_or("it is not an object")?;
-    let text = |(name, value): (&String, &Json)| Some((name.clone(), value.as_str()?.to_owned()));
-    Ok(Arc::new(members.iter().filter_map(text).collect()))
-}
-
 /// The user's configuration file, by the rule of the version: what `NCCL_CONF_FILE` names, else `.nccl.conf` of the home directory.
 fn user_file(
     ask: &Ask<'_>,
     environment: &Fact<Arc<BTreeMap<String, String>>>,
     version: &Fact<Version>,
 ) -> Fact<Option<Arc<str>>> {
-    let says = ask.value(Question::call("nccl_files", []));
+    let says = ask.read::<BTreeMap<String, Option<String>>>(Question::call("nccl_files", []));
     // The file's path is in this answer as it is in the question that follows.
     let (says, origin) = match (says, environment) {
         (Fact::Known(says, origin), Fact::Known(..)) => (says, origin),
         (Fact::Unknown(gap), _) => return Fact::Unknown(gap),
         (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
     };
-    let text = |name: &str| {
-        says.get(name)
-            .and_then(Json::as_str)
-            .filter(|t| !t.is_empty())
-    };
+    let text = |name: &str| says.get(name)?.as_deref().filter(|text| !text.is_empty());
     let in_home = |home: Option<&str>| home.map(|home| format!("{home}/.nccl.conf").into());
     let by = |version: Version| -> Option<Arc<str>> {
         match text("conf_file") {
@@ -271,7 +242,7 @@ fn user_file(
 
 /// What NCCL finds its variables set to, as far as that is the same with each of its versions.
 pub(super) fn settings(ask: &Ask<'_>) -> Fact<BTreeMap<String, String>> {
-    let environment = ask.value(Question::env(&["NCCL_"])).and_then(|v| texts(&v));
+    let environment = ask.read::<Arc<BTreeMap<String, String>>>(Question::env(&["NCCL_"]));
     let version = Fact::Unknown(Gap::missing("the version"));
     let user = user_file(ask, &environment, &version).known().cloned();
     let mut files = Files::default();

@@ -98,13 +98,8 @@ pub fn establish_digest(name: &str, digest: Digest, facts: &mut Facts) -> Vec<Id
 fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let question = files();
     let said = ask.value(question.clone());
-    let list = |key: &str| {
-        said.clone().and_then(|value| {
-            let names = value.get(key).and_then(|names| names.as_array());
-            let names = names.ok_or_else(|| format!("the reply has no {key}"))?;
-            let names = names.iter().filter_map(|name| name.as_str());
-            Ok(names.map(Arc::<str>::from).collect::<Vec<_>>())
-        })
+    let list = |key: &str| -> Fact<Vec<Arc<str>>> {
+        said.clone().and_then(|value| super::member(&value, key))
     };
     for (key, fact) in [
         ("no_text", cluster::LOGS_NO_TEXT),
@@ -132,10 +127,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let mut files: Vec<File> = Vec::new();
     let mut missing = None;
     for (name, label) in names.into_iter().zip(labels) {
-        let digest = ask.value(file(&name)).and_then(|value| {
-            <Digest as serde::Deserialize>::deserialize(&*value).map_err(|e| e.to_string())
-        });
-        match digest {
+        match ask.read::<Digest>(file(&name)) {
             Fact::Known(digest, origin) => {
                 if let (None, Some(why)) = (&missing, &digest.broken_off) {
                     missing = Some(Gap::not_said(

@@ -2,10 +2,10 @@
 
 mod cpu_time;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Ask, Probe};
@@ -37,7 +37,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let question = Question::call("processes", []);
     let origin = Origin::Asked(question.clone());
     let read = |value: Result<Arc<Value>, Gap>| {
-        ProcessSnapshot::read(&*value?).map_err(|what| Gap::not_understood(&question, what))
+        let snapshot = ProcessSnapshot::deserialize(&*value?);
+        snapshot.map_err(|error| Gap::not_understood(&question, error.to_string()))
     };
     let (started, first) = ask.value_at(&question);
     let first = match read(first) {
@@ -73,12 +74,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set_members(Subject::Process, node, members);
     let mut hogs: Vec<Hog<'_>> = Vec::new();
-    let mut processes: Vec<&ProcessState> = first.processes.values().collect();
+    let mut processes: Vec<&ProcessState> = first.processes.iter().collect();
     small_sort::by_key(&mut processes, |one| one.pid);
     for one in processes {
         let again = second
             .as_ref()
-            .map(|(look, window)| (look.processes.get(&one.pid), *window));
+            .map(|(look, window)| (look.get(one.pid), *window));
         if let Ok((Some(then), window)) = &again
             && let Some(of_one) = of_one_cpu(one, then, *window)
             && of_one >= facts.limit(limit::CPU_HOG)
@@ -86,7 +87,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             hogs.push((one, then.cpu, of_one));
         }
         // A process that waits in a single look waits as all do: it is looked at only where there are two.
-        if !one.waits || second.is_err() {
+        if !one.waits() || second.is_err() {
             continue;
         }
         let name = format!("{} ({})", one.name, one.pid);
@@ -160,12 +161,12 @@ fn stuck(
     again: Result<&(Option<&ProcessState>, Seconds), &&Gap>,
     origin: &Origin,
 ) -> Fact<bool> {
-    if !one.waits {
+    if !one.waits() {
         return Fact::Known(false, origin.clone());
     }
     match again {
         Ok((Some(then), _)) => Fact::Known(
-            then.waits
+            then.waits()
                 && then.name == one.name
                 && then.cpu_ms == one.cpu_ms
                 && then.waits_in == one.waits_in,
@@ -238,22 +239,35 @@ fn stalled(text: &str) -> Result<Percent, String> {
 }
 
 /// One look at the processes.
+#[derive(Deserialize)]
 struct ProcessSnapshot {
+    /// Whether process 1 is among those that are seen.
+    #[serde(rename = "first")]
     all_visible: bool,
-    processes: HashMap<u64, ProcessState>,
+    processes: Vec<ProcessState>,
 }
 
+#[derive(Deserialize)]
 struct ProcessState {
     pid: u64,
     name: Arc<str>,
-    waits: bool,
+    state: Option<String>,
+    #[serde(default = "unknown")]
     waits_in: Arc<str>,
     cpu_ms: u64,
     /// The CPU on which it ran last; recordings before 0.2 do not say it.
     cpu: Option<u64>,
 }
 
+fn unknown() -> Arc<str> {
+    "unknown".into()
+}
+
 impl ProcessState {
+    fn waits(&self) -> bool {
+        self.state.as_deref() == Some("D")
+    }
+
     fn of_driver(&self) -> bool {
         let is = |name: &str| DRIVERS.iter().any(|driver| name.starts_with(driver));
         is(&self.name) || is(&self.waits_in)
@@ -261,34 +275,8 @@ impl ProcessState {
 }
 
 impl ProcessSnapshot {
-    fn read(value: &Value) -> Result<Self, String> {
-        let list = value.get("processes").and_then(Value::as_array);
-        let mut processes = HashMap::new();
-        for one in list.ok_or("the reply has no processes")? {
-            let number = |key: &str| one.get(key).and_then(Value::as_u64);
-            let text = |key: &str| one.get(key).and_then(Value::as_str);
-            let (Some(pid), Some(name), Some(cpu_ms)) =
-                (number("pid"), text("name"), number("cpu_ms"))
-            else {
-                return Err("a process has no pid, name or cpu_ms".to_owned());
-            };
-            processes.insert(
-                pid,
-                ProcessState {
-                    pid,
-                    name: name.into(),
-                    waits: text("state") == Some("D"),
-                    waits_in: text("waits_in").unwrap_or("unknown").into(),
-                    cpu_ms,
-                    cpu: number("cpu"),
-                },
-            );
-        }
-        let first = value.get("first").and_then(Value::as_bool);
-        Ok(ProcessSnapshot {
-            all_visible: first.ok_or("the reply does not say whether process 1 is visible")?,
-            processes,
-        })
+    fn get(&self, pid: u64) -> Option<&ProcessState> {
+        self.processes.iter().find(|one| one.pid == pid)
     }
 }
 

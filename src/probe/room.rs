@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::{Ask, Probe, host, whole_number};
+use super::setting::Variables;
+use super::{Ask, Probe, host, member, whole_number};
 use crate::fact::{Bytes, Fact, Facts, Id, Percent, Why, node};
 use crate::source::{Errno, Question, Refusal};
 
@@ -71,10 +70,10 @@ fn available(text: &str) -> Result<Percent, String> {
 
 /// The directory for temporary files.
 pub(super) fn directory(ask: &Ask<'_>) -> Fact<Arc<str>> {
-    ask.value(Question::env(&["TMPDIR"])).map(|all| {
-        let path = all.get("TMPDIR").and_then(Value::as_str);
-        let path = path.filter(|path| path.starts_with('/'));
-        Arc::<str>::from(path.unwrap_or("/tmp"))
+    let variables = ask.read::<Variables>(Question::env(&["TMPDIR"]));
+    variables.map(|all| match all.get("TMPDIR") {
+        Some(path) if path.starts_with('/') => Arc::clone(path),
+        _ => "/tmp".into(),
     })
 }
 
@@ -102,12 +101,7 @@ fn temporary(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         },
     };
     facts.set(node, node::TMP_ABSENT, absent);
-    let number = |name: &str| {
-        says.clone().and_then(|value| {
-            let number = value.get(name).and_then(Value::as_u64);
-            number.ok_or_else(|| format!("the reply has no {name}"))
-        })
-    };
+    let number = |name: &str| says.clone().and_then(|value| member(&value, name));
     facts.set(node, node::TMP_FREE, number("free").map(Bytes));
     // Some file systems have as many inodes as there is space, and count none.
     let inodes = match (number("inodes"), number("inodes_free")) {
@@ -115,10 +109,7 @@ fn temporary(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         (_, free) => free,
     };
     facts.set(node, node::TMP_INODES, inodes);
-    let read_only = says.and_then(|value| {
-        let flag = value.get("read_only").and_then(Value::as_bool);
-        flag.ok_or_else(|| "the reply has no read_only".to_owned())
-    });
+    let read_only = says.and_then(|value| member(&value, "read_only"));
     facts.set(node, node::TMP_READ_ONLY, read_only);
     let known = |bytes: Bytes, inodes: u64| match inodes {
         u64::MAX => format!("{bytes} are free"),

@@ -11,8 +11,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use self::parse::Unit;
 use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, known, node, service};
@@ -222,13 +220,9 @@ fn processes(ask: &Ask<'_>) -> Fact<Running> {
     let names = names.join(" ");
     let question = Question::call("running_commands", [("names", names.as_str().into())]);
     ask.value(question).and_then(|value| {
-        let running = value.get("running").and_then(Value::as_array);
-        let running = running.ok_or("no list `running` in it")?;
-        let names = running.iter().filter_map(Value::as_str).map(Arc::from);
-        let all = value.get("all").and_then(Value::as_bool);
         Ok((
-            names.collect(),
-            all.ok_or("it does not say whether it is all")?,
+            super::member(&value, "running")?,
+            super::member(&value, "all")?,
         ))
     })
 }

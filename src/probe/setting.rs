@@ -70,12 +70,7 @@ struct FoundSetting {
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let prefixes: Vec<&str> = SETTINGS.iter().chain(launch::VARIABLES).copied().collect();
-    let environment = ask.value(Question::env(&prefixes)).and_then(|value| {
-        let object = value.as_object().ok_or("the reply is not an object")?;
-        let text = |value: &serde_json::Value| Arc::from(value.as_str().unwrap_or(""));
-        let variables = object.iter().map(|(k, v)| (Arc::from(&**k), text(v)));
-        Ok(variables.collect::<Variables>())
-    });
+    let environment = ask.read::<Variables>(Question::env(&prefixes));
     let job_nodes = match &environment {
         Fact::Known(vars, _) => {
             let how = "environment WORLD_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_NNODES and the like";

@@ -39,9 +39,7 @@ pub fn note(recording: &mut Recording, ns: i64, within_ns: u64, run: u64) {
 }
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let measured = ask
-        .value(question())
-        .and_then(|value| MeasuredOffset::deserialize(&*value).map_err(|error| error.to_string()));
+    let measured = ask.read::<MeasuredOffset>(question());
     let seconds = |nanoseconds: f64| Seconds(nanoseconds / 1e9);
     let offset = measured.clone().map(|it| seconds(it.ns as f64));
     facts.set(node, node::CLOCK_OFFSET, offset);

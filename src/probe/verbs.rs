@@ -47,10 +47,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             Err(gap) => Fact::Unknown(gap.clone()),
         };
         let field = |name: &'static str| {
-            reply.clone().and_then(move |value| {
-                let number = value.get(name).and_then(Value::as_u64);
-                number.ok_or_else(|| format!("no {name} in it"))
-            })
+            reply
+                .clone()
+                .and_then(move |value| super::member(&value, name))
         };
         facts.set(port.id, MTU, field("active_mtu").and_then(mtu));
         facts.set(port.id, MAX_MTU, field("max_mtu").and_then(mtu));
@@ -121,15 +120,12 @@ fn libibverbs(list: &Fact<Arc<Value>>) -> Fact<Libibverbs> {
 
 /// The names in the reply to `ibv_get_device_list`.
 fn device_names(value: &Value) -> Result<Vec<Arc<str>>, String> {
-    let devices = value
-        .get("devices")
-        .and_then(Value::as_array)
-        .ok_or("no devices in it")?;
-    let name = |device: &Value| device.get("name")?.as_str().map(Arc::from);
-    devices
-        .iter()
-        .map(|device| name(device).ok_or_else(|| "a device without a name".to_owned()))
-        .collect()
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: Arc<str>,
+    }
+    let devices: Vec<Named> = super::member(value, "devices")?;
+    Ok(devices.into_iter().map(|device| device.name).collect())
 }
 
 /// Whether user space has a provider for a device.

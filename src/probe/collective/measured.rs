@@ -210,10 +210,7 @@ pub(super) fn reply<T: serde::de::DeserializeOwned>(
     ask: &Ask<'_>,
     question: Question,
 ) -> Result<T, Gap> {
-    let fact = ask
-        .value(question)
-        .and_then(|value| T::deserialize(&*value).map_err(|e| e.to_string()));
-    fact.into_result()
+    ask.read(question).into_result()
 }
 
 /// What an arm reached at a point, and what was seen of its runs.

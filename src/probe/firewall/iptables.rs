@@ -7,46 +7,6 @@ use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Step, Table, Values, Verdict,
 };
 
-/// Modules that let pass as many packets as a rate, a number or chance allows.
-fn is_rate(module: &str) -> bool {
-    matches!(
-        module,
-        "limit" | "hashlimit" | "connlimit" | "statistic" | "quota" | "connbytes" | "rateest"
-    )
-}
-
-/// Modules of which it is not known what they match.
-fn is_opaque(module: &str) -> bool {
-    matches!(
-        module,
-        "socket"
-            | "owner"
-            | "cgroup"
-            | "time"
-            | "u32"
-            | "bpf"
-            | "string"
-            | "ipvs"
-            | "nfacct"
-            | "cpu"
-            | "cluster"
-            | "ecn"
-            | "policy"
-            | "physdev"
-            | "ipv6header"
-            | "hl"
-            | "ttl"
-            | "length"
-            | "dscp"
-            | "tos"
-            | "realm"
-            | "helper"
-            | "osf"
-            | "condition"
-            | "devgroup"
-    )
-}
-
 /// Reads all tables of one family.
 pub(in crate::probe) fn tables(
     text: &str,
@@ -321,7 +281,7 @@ impl Reader<'_> {
     /// The condition that naming a module implies.
     fn module_itself(&mut self, negate: bool) {
         match self.module.as_str() {
-            module if is_rate(module) => self.steps.push(Step::Rate),
+            module if words::RATES.contains(&module) => self.steps.push(Step::Rate),
             // Headers that an ordinary packet does not have.
             "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" if !negate => self.fits_none(),
             "rpfilter" => {
@@ -332,7 +292,7 @@ impl Reader<'_> {
                 let invert = own.clone().any(|w| w.text == "--invert");
                 self.fits(PacketField::ReversePath, invert, Some(Values::one(1)));
             }
-            module if is_opaque(module) => {
+            module if words::OPAQUE.contains(&module) => {
                 let what = format!("match {module}");
                 self.steps.push(Step::Opaque(what.into()));
             }
@@ -355,7 +315,9 @@ impl Reader<'_> {
                 "rt" | "frag" | "ah" | "esp" | "mh" | "hbh" | "dst" | "rpfilter" | "mac" | "geoip",
                 _,
             ) => self.skip(),
-            (module, _) if is_rate(module) || is_opaque(module) => self.skip(),
+            (module, _) if words::RATES.contains(&module) || words::OPAQUE.contains(&module) => {
+                self.skip()
+            }
             ("recent", "--rcheck" | "--update" | "--remove") => {
                 self.steps.push(Step::Rate);
                 self.skip();
@@ -504,15 +466,11 @@ impl Reader<'_> {
     }
 
     fn target(&mut self, target: &str) {
-        let steps = match target {
-            "ACCEPT" | "MASQUERADE" => vec![Step::Verdict(Verdict::Accept)],
-            "SNAT" => vec![Step::Translate],
+        let plain = plain_target(target).map(<[_]>::to_vec);
+        let steps = plain.unwrap_or_else(|| match target {
+            "ACCEPT" => vec![Step::Verdict(Verdict::Accept)],
             "DROP" => vec![Step::Verdict(Verdict::Drop)],
-            "REJECT" => vec![Step::Verdict(Verdict::Reject)],
             "RETURN" => vec![Step::Verdict(Verdict::Return)],
-            "QUEUE" | "NFQUEUE" => vec![Step::Verdict(Verdict::Queue)],
-            "DNAT" | "REDIRECT" | "TPROXY" | "SYNPROXY" | "NETMAP" => vec![Step::Divert],
-            "NOTRACK" => vec![Step::Untrack],
             "CT" => {
                 let rest = self.words.get(self.at..).unwrap_or_default();
                 let untracked = rest.iter().any(|word| word.text == "--notrack");
@@ -522,19 +480,30 @@ impl Reader<'_> {
                 let option = self.argument().to_owned();
                 vec![Step::Mark(set_mark(&option, self.argument()))]
             }
-            "CONNMARK" => vec![Step::ConnectionMark, Step::Mark(None)],
-            "LOG" | "NFLOG" | "ULOG" | "AUDIT" | "TRACE" | "TCPMSS" | "TCPOPTSTRIP" | "TOS"
-            | "DSCP" | "ECN" | "TTL" | "HL" | "CLASSIFY" | "CHECKSUM" | "SET" | "SECMARK"
-            | "CONNSECMARK" | "LED" | "IDLETIMER" | "TEE" | "RATEEST" | "HMARK" => Vec::new(),
             chain if self.table.chain(chain).is_some() => {
                 vec![Step::Verdict(Verdict::Jump(chain.into()))]
             }
             other => vec![Step::OpaqueVerdict(format!("target {other}").into())],
-        };
+        });
         self.steps.extend(steps);
         // The rest are the target's own options.
         self.at = self.words.len();
     }
+}
+
+/// What a target does, whatever its options.
+pub(super) fn plain_target(target: &str) -> Option<&'static [Step]> {
+    Some(match target {
+        "MASQUERADE" => &[Step::Verdict(Verdict::Accept)],
+        "SNAT" => &[Step::Translate],
+        "REJECT" => &[Step::Verdict(Verdict::Reject)],
+        "QUEUE" | "NFQUEUE" => &[Step::Verdict(Verdict::Queue)],
+        "DNAT" | "REDIRECT" | "TPROXY" | "SYNPROXY" | "NETMAP" => &[Step::Divert],
+        "NOTRACK" => &[Step::Untrack],
+        "CONNMARK" => &[Step::ConnectionMark, Step::Mark(None)],
+        silent if words::SILENT_TARGETS.contains(&silent) => &[],
+        _ => return None,
+    })
 }
 
 /// `mark & and ^ xor` of an option of target MARK.

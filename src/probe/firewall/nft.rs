@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::render::rule_text;
-use super::{nft_text, words};
+use super::{iptables, nft_text, words};
 use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Ruleset, Step, Table, Values,
     Verdict,
@@ -632,31 +632,19 @@ fn mark(value: &Value) -> Option<(u32, u32)> {
 /// An extension of iptables: nft names it, and not what it does.
 fn xt(what: &Value, steps: &mut Vec<Step>) {
     let name = text_of(what, "name");
-    match (text_of(what, "type"), name) {
-        ("match", "comment") => {}
-        ("match", "limit" | "hashlimit" | "connlimit" | "statistic" | "quota") => {
-            steps.push(Step::Rate);
-        }
-        ("match", name) => steps.push(Step::Opaque(format!("match {name} of iptables").into())),
-        (
-            _,
-            "LOG" | "NFLOG" | "TCPMSS" | "CHECKSUM" | "CLASSIFY" | "DSCP" | "TOS" | "TTL" | "HL",
-        ) => {}
-        ("target", "REJECT") => steps.push(Step::Verdict(Verdict::Reject)),
-        ("target", "SNAT") => steps.push(Step::Translate),
-        ("target", "MASQUERADE") => steps.push(Step::Verdict(Verdict::Accept)),
-        ("target", "DNAT" | "REDIRECT" | "TPROXY") => steps.push(Step::Divert),
-        ("target", "NFQUEUE") => steps.push(Step::Verdict(Verdict::Queue)),
-        ("target", "MARK") => steps.push(Step::Mark(None)),
-        ("target", "CONNMARK") => {
-            steps.push(Step::ConnectionMark);
-            steps.push(Step::Mark(None));
-        }
-        ("target", name) => {
-            steps.push(Step::OpaqueVerdict(
-                format!("target {name} of iptables").into(),
-            ));
-        }
+    match text_of(what, "type") {
+        "match" if name == "comment" => {}
+        "match" if words::RATES.contains(&name) => steps.push(Step::Rate),
+        "match" => steps.push(Step::Opaque(format!("match {name} of iptables").into())),
+        "target" => match iptables::plain_target(name) {
+            Some(plain) => steps.extend_from_slice(plain),
+            None if name == "MARK" => steps.push(Step::Mark(None)),
+            None => {
+                let what = format!("target {name} of iptables");
+                steps.push(Step::OpaqueVerdict(what.into()));
+            }
+        },
+        _ if words::SILENT_TARGETS.contains(&name) => {}
         _ => steps.push(Step::OpaqueVerdict("an extension of iptables".into())),
     }
 }

@@ -13,6 +13,15 @@ macro_rules! words {
     };
 }
 
+/// Modules of iptables that let pass as many packets as a rate, a number or chance allows.
+pub(super) const RATES: &[&str] = words!("rate_modules");
+
+/// Modules of which it is not known what they match.
+pub(super) const OPAQUE: &[&str] = words!("opaque_modules");
+
+/// Targets that change nothing of what becomes of a packet.
+pub(super) const SILENT_TARGETS: &[&str] = words!("silent_targets");
+
 /// The words that stand for a number as a value of this field.
 fn words_of(field: &PacketField) -> Words {
     match field {

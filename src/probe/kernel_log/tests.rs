@@ -1,5 +1,7 @@
 //! Lines in the forms of the kernel's and the drivers' own format strings.
 
+use serde_json::Value;
+
 use super::classes::{RULES, pci_address};
 use super::*;
 use crate::fact::BitRate;

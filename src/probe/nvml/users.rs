@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::reply::{NvmlReply, is_unsupported};
 use crate::fact::gpu::GpuMode;
@@ -13,26 +13,17 @@ use crate::small_sort;
 const SERVICES: [&str; 2] = ["nvidia-cuda-mps", "nv-hostengine"];
 
 /// A process that uses a GPU.
+#[derive(Deserialize)]
 struct User {
     pid: u64,
     memory: Option<u64>,
+    #[serde(rename = "process")]
     name: Option<Arc<str>>,
+    #[serde(default)]
     ancestors: Vec<u64>,
 }
 
 impl User {
-    fn read(value: &Value) -> Option<User> {
-        let ancestors = value.get("ancestors").and_then(Value::as_array);
-        Some(User {
-            pid: value.get("pid")?.as_u64()?,
-            memory: value.get("memory").and_then(Value::as_u64),
-            name: value.get("process").and_then(Value::as_str).map(Arc::from),
-            ancestors: ancestors.map_or(Vec::new(), |list| {
-                list.iter().filter_map(Value::as_u64).collect()
-            }),
-        })
-    }
-
     fn is_foreign(&self, job: u64) -> bool {
         let name = self.name.as_deref().unwrap_or("");
         if SERVICES.iter().any(|service| name.starts_with(service)) {
@@ -56,12 +47,11 @@ impl User {
 /// The processes that a function gives. One that the library does not have gives none.
 fn users(said: &NvmlReply, function: &str) -> Result<Vec<User>, Gap> {
     let list = said.all().list(function)?;
+    let user = |value| User::deserialize(value);
     list.iter()
-        .map(|value| {
-            User::read(value)
-                .ok_or_else(|| Gap::not_understood(&said.question, "a process without a number"))
-        })
-        .collect()
+        .map(user)
+        .collect::<Result<_, _>>()
+        .map_err(|error| Gap::not_understood(&said.question, error.to_string()))
 }
 
 /// States which processes use a GPU.
