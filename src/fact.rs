@@ -136,6 +136,17 @@ pub struct LogLine {
     pub text: Arc<str>,
 }
 
+impl Origin {
+    /// A line of a log, by its file and its number.
+    pub fn logged(file: &Arc<str>, line: u64, text: &str) -> Self {
+        Origin::Logged(Arc::new(LogLine {
+            file: Arc::clone(file),
+            line,
+            text: text.into(),
+        }))
+    }
+}
+
 impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.text)

@@ -15,6 +15,7 @@ use libloading::Library;
 
 use crate::live::cuda::driver::Stream;
 use crate::live::failure::Failure;
+use crate::source::wire::{from_hex, to_hex};
 
 /// The library of this process: one is loaded, and never closed.
 static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -160,25 +161,14 @@ pub(crate) fn unique_id() -> Result<String, Failure> {
     let mut id = ncclUniqueId { internal: [0; 128] };
     // SAFETY: the id lives for the call.
     unsafe { ncclGetUniqueId(&raw mut id)? };
-    let digits = id
-        .internal
-        .iter()
-        .flat_map(|byte| byte.to_ne_bytes())
-        .map(|byte| format!("{byte:02x}"));
-    Ok(digits.collect())
+    Ok(to_hex(&id.internal.map(|byte| byte.to_ne_bytes()[0])))
 }
 
 /// The id that these digits are.
 fn parse_id(digits: &str) -> Option<ncclUniqueId> {
-    let mut id = ncclUniqueId { internal: [0; 128] };
-    if digits.len() != 2 * id.internal.len() {
-        return None;
-    }
-    for (at, byte) in id.internal.iter_mut().enumerate() {
-        let digits = digits.get(2 * at..2 * at + 2)?;
-        *byte = c_char::from_ne_bytes([u8::from_str_radix(digits, 16).ok()?]);
-    }
-    Some(id)
+    let bytes: [u8; 128] = from_hex(digits)?.try_into().ok()?;
+    let internal = bytes.map(|byte| c_char::from_ne_bytes([byte]));
+    Some(ncclUniqueId { internal })
 }
 
 /// The part of memory that an operation sends or receives.

@@ -336,11 +336,7 @@ fn hidden(
             status: of.status,
             ..Fields::default()
         };
-        let at = LinePosition {
-            file: *file,
-            first: of.line,
-            last: of.last,
-        };
+        let at = LinePosition::new(*file, of.line, of.last);
         // Their writers are unknown.
         let failure = Failure {
             at,

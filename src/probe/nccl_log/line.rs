@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::fact::{LogLine, Origin};
+use crate::fact::Origin;
 use crate::nccl_log::clock::{self, Time};
 use crate::nccl_log::digest::KeptLine;
 use crate::nccl_log::prefix::{self, LogLevel};
@@ -109,12 +109,7 @@ impl<'d> Line<'d> {
 
     /// The line as the origin of a fact.
     pub(super) fn origin(&self) -> &Origin {
-        self.origin.get_or_init(|| {
-            Origin::Logged(Arc::new(LogLine {
-                file: Arc::clone(&self.name),
-                line: self.kept.line,
-                text: self.kept.text.trim().into(),
-            }))
-        })
+        self.origin
+            .get_or_init(|| Origin::logged(&self.name, self.kept.line, self.kept.text.trim()))
     }
 }

@@ -1,13 +1,12 @@
 //! The number of machines in a run: from NCCL, from launchers and nccl-tests, or from the hosts that wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::benchmark_ranks::{self, listed_hosts};
 use super::{ALL_HOSTS, RunView, not_logged, variables};
 use crate::fact::env::VariableMention;
 use crate::fact::run as fact;
-use crate::fact::{Fact, Facts, LogLine, Origin};
+use crate::fact::{Fact, Facts, Origin};
 
 /// States how many there are. `stated` is what NCCL says (`nNodes`), with the place of its line.
 pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts, stated: Option<(u64, usize)>) {
@@ -72,13 +71,7 @@ fn reported_nodes(view: &RunView<'_, '_>, least: u64, ranks: Option<u64>) -> Opt
     }
     let mut said = Vec::new();
     for (name, digest) in view.log.files {
-        let at = |line: u64, text: &str| {
-            Origin::Logged(Arc::new(LogLine {
-                file: Arc::clone(name),
-                line,
-                text: text.into(),
-            }))
-        };
+        let at = |line: u64, text: &str| Origin::logged(name, line, text);
         let launches = digest.launches.iter();
         said.extend(launches.map(|said| (said.nodes, at(said.line, &said.text))));
         let lists = digest

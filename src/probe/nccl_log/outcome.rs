@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::RunView;
 use super::communicator::{CommunicatorStep, Mention};
 use super::line::Line;
+use crate::fact::Origin;
 use crate::fact::event::{EventOutcome, LogClass};
 use crate::fact::run::RunOutcome;
-use crate::fact::{LogLine, Origin};
 use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::sign::{Sign, SignKind};
 
@@ -25,12 +24,12 @@ pub(super) struct LinePosition {
 }
 
 impl LinePosition {
+    pub(super) fn new(file: usize, first: u64, last: u64) -> Self {
+        LinePosition { file, first, last }
+    }
+
     pub(super) fn of(line: &Line<'_>) -> Self {
-        LinePosition {
-            file: line.file,
-            first: line.kept.line,
-            last: line.kept.last,
-        }
+        LinePosition::new(line.file, line.kept.line, line.kept.last)
     }
 
     /// Whether all of it comes after all of the other.
@@ -128,11 +127,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         };
         let mut begins: Vec<LinePosition> = Vec::new();
         for (file, sign) in view.log.signs.get(view.run).into_iter().flatten() {
-            let at = LinePosition {
-                file: *file,
-                first: sign.line,
-                last: sign.last,
-            };
+            let at = LinePosition::new(*file, sign.line, sign.last);
             if sign.kind == SignKind::Start || goes_on(sign) {
                 begins.push(at);
             }
@@ -141,11 +136,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             course.signs.push((at, sign));
         }
         for (file, number, is_row) in view.log.tests.get(view.run).into_iter().flatten() {
-            let at = LinePosition {
-                file: *file,
-                first: *number,
-                last: *number,
-            };
+            let at = LinePosition::new(*file, *number, *number);
             match is_row {
                 true => course.rows.push(at),
                 false => begins.push(at),
@@ -255,11 +246,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         if let Some((at, _)) = last(SignKind::Failed) {
             return (RunOutcome::Failed, Some(*at));
         }
-        let start = LinePosition {
-            file: usize::MAX,
-            first: 0,
-            last: 0,
-        };
+        let start = LinePosition::new(usize::MAX, 0, 0);
         if self.ended_well(start, others).is_some() {
             return (RunOutcome::Succeeded, None);
         }
@@ -276,11 +263,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
     pub(super) fn sign(&self, at: LinePosition) -> Option<Origin> {
         let (_, sign) = self.signs.iter().find(|(of, _)| *of == at)?;
         let (name, _) = self.view.log.files.get(at.file)?;
-        Some(Origin::Logged(Arc::new(LogLine {
-            file: Arc::clone(name),
-            line: at.first,
-            text: sign.text.as_str().into(),
-        })))
+        Some(Origin::logged(name, at.first, &sign.text))
     }
 
     fn proof_sentence(&self, at: LinePosition, text: &str) -> String {

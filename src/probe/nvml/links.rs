@@ -83,16 +83,9 @@ impl<'s> Link<'s> {
 
     /// The counter of an older function, or of a newer field.
     fn count(&self, counter: &str, field: &str) -> Fact<u64> {
-        match self
-            .part
-            .number(&format!("nvmlDeviceGetNvLinkErrorCounter/{counter}"))
-        {
-            Fact::Unknown(gap) => match self.part.member("fields").number(field) {
-                Fact::Unknown(_) => Fact::Unknown(gap),
-                known => known,
-            },
-            known => known,
-        }
+        let older = format!("nvmlDeviceGetNvLinkErrorCounter/{counter}");
+        let older = self.part.number(&older);
+        older.or_else(|| self.part.member("fields").number(field))
     }
 
     fn state(&self, facts: &mut Facts, gpu: Id) {
@@ -107,10 +100,8 @@ impl<'s> Link<'s> {
         let version = part.number("nvmlDeviceGetNvLinkVersion");
         facts.set(id, nvlink::VERSION, version);
         let fields = part.member("fields");
-        let speed = match fields.number("NVLINK_GET_SPEED") {
-            Fact::Unknown(_) => fields.number("NVLINK_SPEED_MBPS_COMMON"),
-            known => known,
-        };
+        let speed = fields.number("NVLINK_GET_SPEED");
+        let speed = speed.or_else(|| fields.number("NVLINK_SPEED_MBPS_COMMON"));
         // A link that is down has no speed, whatever the common one is.
         let speed = match self.active.known() {
             Some(true) => speed.and_then(|mb| match mb {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::device::nth;
 use super::leave_open;
 use super::reply::{NvmlReply, ReplyObject};
 use crate::fact::gpu_pair::{self, P2p};
@@ -18,6 +19,17 @@ const CAPABILITIES: [Capability; 3] = [
     ("read", gpu_pair::P2P_READ, Some(gpu_pair::P2P_READ_BACK)),
     ("write", gpu_pair::P2P_WRITE, Some(gpu_pair::P2P_WRITE_BACK)),
     ("nvlink", gpu_pair::P2P_NVLINK, None),
+];
+
+/// `nvmlGpuP2PStatus_t`.
+const STATUSES: [P2p; 7] = [
+    P2p::Ok,
+    P2p::ChipsetNotSupported,
+    P2p::GpuNotSupported,
+    P2p::TopologyNotSupported,
+    P2p::DisabledByRegkey,
+    P2p::NotSupported,
+    P2p::Unknown,
 ];
 
 /// States what the pairs can do. `by_index` has NVML's numbers of the GPUs.
@@ -59,9 +71,8 @@ pub(super) fn state(
         let back = by_ids.get(&(second, first));
         for (name, key, key_back) in CAPABILITIES {
             let status = |value: &Value| {
-                ReplyObject::within(said, value)
-                    .number(name)
-                    .and_then(status_of)
+                let number = ReplyObject::within(said, value).number(name);
+                number.and_then(nth(&STATUSES))
             };
             if let Some(value) = there {
                 facts.set(pair, key, status(value));
@@ -114,18 +125,4 @@ fn straight(facts: &Facts, first: Id, second: Id) -> Fact<u64> {
         }
     }
     Fact::derived(count, "the remote ends of its links")
-}
-
-/// `nvmlGpuP2PStatus_t`.
-fn status_of(number: u64) -> Result<P2p, String> {
-    Ok(match number {
-        0 => P2p::Ok,
-        1 => P2p::ChipsetNotSupported,
-        2 => P2p::GpuNotSupported,
-        3 => P2p::TopologyNotSupported,
-        4 => P2p::DisabledByRegkey,
-        5 => P2p::NotSupported,
-        6 => P2p::Unknown,
-        number => return Err(format!("{number} is not a known P2P status")),
-    })
 }

@@ -101,22 +101,16 @@ fn subtree_devices(elements: &[Element<'_>]) -> Vec<SubtreeDevices> {
 
 /// What NCCL makes of a link, in units of 0.1 Gb/s for each lane (src/graph/topo.cc, kvDictPciGen); `None` if it guesses.
 fn speed_of(text: &str) -> Option<u64> {
-    [
-        ("2.5 GT/s", 15),
-        ("5 GT/s", 30),
-        ("5.0 GT/s", 30),
-        ("8 GT/s", 60),
-        ("8.0 GT/s", 60),
-        ("16 GT/s", 120),
-        ("16.0 GT/s", 120),
-        ("32 GT/s", 240),
-        ("32.0 GT/s", 240),
-        ("64 GT/s", 480),
-        ("64.0 GT/s", 480),
-    ]
-    .into_iter()
-    .find(|(begin, _)| text.starts_with(begin))
-    .map(|(_, speed)| speed)
+    let (rate, _) = text.split_once(" GT/s")?;
+    match rate.strip_suffix(".0").unwrap_or(rate) {
+        "2.5" => Some(15),
+        "5" => Some(30),
+        "8" => Some(60),
+        "16" => Some(120),
+        "32" => Some(240),
+        "64" => Some(480),
+        _ => None,
+    }
 }
 
 /// NCCL's units at and below which a link is taken for one of PCIe's first generation: 16 lanes of 2.5 GT/s, 3 GB/s.
