@@ -107,13 +107,9 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         },
         utc: clock::utc_now(),
         boottime_ns: started_ns,
-        redacted: false,
-        pseudonyms: None,
         doctor: env!("CARGO_PKG_VERSION").into(),
         tree: plan.root.is_some(),
-        log: false,
-        altered: None,
-        base: None,
+        ..Header::default()
     });
     let (events, inbox) = mpsc::channel();
     let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());

@@ -123,83 +123,58 @@ impl Pages {
     }
 }
 
-/// Why DMA-BUF failed: the function that refused, its result, and what that means or what helps.
-struct DmaBufFailure {
-    function: &'static str,
-    code: Option<i64>,
-    words: String,
+/// Why DMA-BUF failed, where the driver does not say that it can, or does not know the question: what that means, or what helps.
+fn no_attribute(said: Result<i32, driver::Failure>) -> Option<Failure> {
+    const NAME: &str = "CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED";
+    let failed = |words: String| Failure::new("cuDeviceGetAttribute", words);
+    match said {
+        Ok(0) => Some(failed(format!(
+            "{NAME} is 0: NVIDIA's open kernel modules on Linux 5.12 or newer export it"
+        ))),
+        Ok(_) => None,
+        Err(driver::Failure::Code {
+            code: INVALID_VALUE,
+            ..
+        }) => {
+            let words =
+                format!("this driver does not know {NAME}, those of CUDA 11.7 and newer do");
+            Some(failed(words).code(INVALID_VALUE))
+        }
+        Err(failure) => Some(no_file("cuDeviceGetAttribute", failure)),
+    }
 }
 
-impl DmaBufFailure {
-    fn text(&self) -> String {
-        format!("{}: {}", self.function, self.words)
-    }
-
-    fn new(function: &'static str, code: Option<i64>, words: impl Into<String>) -> Self {
-        DmaBufFailure {
+/// The same where CUDA gives no file.
+fn no_file(function: &str, failure: driver::Failure) -> Failure {
+    match failure {
+        driver::Failure::Refused(Refusal::SymbolMissing(name)) => Failure::new(
             function,
-            code,
-            words: words.into(),
+            format!("libcuda.so.1 has no {name}, that of CUDA 11.7 and newer has it"),
+        ),
+        driver::Failure::Refused(refusal) => Failure::new(function, refusal.to_string()),
+        driver::Failure::Code { function, code } => {
+            Failure::new(function, driver::error_name(code)).code(code)
         }
     }
+}
 
-    /// The driver does not say that it can, or does not know the question.
-    fn from_attribute(said: Result<i32, driver::Failure>) -> Option<Self> {
-        const FUNCTION: &str = "cuDeviceGetAttribute";
-        const NAME: &str = "CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED";
-        match said {
-            Ok(0) => Some(Self::new(
-                FUNCTION,
-                None,
-                format!(
-                    "{NAME} is 0: NVIDIA's open kernel modules on Linux 5.12 or newer export it"
-                ),
-            )),
-            Ok(_) => None,
-            Err(driver::Failure::Code {
-                code: INVALID_VALUE,
-                ..
-            }) => Some(Self::new(
-                FUNCTION,
-                Some(INVALID_VALUE.into()),
-                format!("this driver does not know {NAME}, those of CUDA 11.7 and newer do"),
-            )),
-            Err(failure) => Some(Self::from_cuda(FUNCTION, failure)),
-        }
-    }
-
-    fn from_cuda(function: &'static str, failure: driver::Failure) -> Self {
-        match failure {
-            driver::Failure::Refused(Refusal::SymbolMissing(name)) => Self::new(
-                function,
-                None,
-                format!("libcuda.so.1 has no {name}, that of CUDA 11.7 and newer has it"),
-            ),
-            driver::Failure::Refused(refusal) => Self::new(function, None, refusal.to_string()),
-            driver::Failure::Code { function, code } => {
-                Self::new(function, Some(code.into()), driver::error_name(code))
+/// The same where verbs do not take it.
+fn not_registered(refusal: Refusal) -> Failure {
+    const FUNCTION: &str = "ibv_reg_dmabuf_mr";
+    match refusal {
+        Refusal::SymbolMissing(_) => Failure::new(
+            FUNCTION,
+            format!("libibverbs.so.1 has no {FUNCTION}, that of rdma-core 34 and newer has it"),
+        ),
+        Refusal::Errno(errno) => {
+            let mut words = errno.meaning();
+            // libibverbs says one where the adapter's provider lacks it, the kernel the other.
+            if matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS) {
+                words.push_str(", the adapter's driver takes no DMA-BUF");
             }
+            Failure::new(FUNCTION, words).code(errno.0)
         }
-    }
-
-    fn from_verbs(refusal: Refusal) -> Self {
-        const FUNCTION: &str = "ibv_reg_dmabuf_mr";
-        match refusal {
-            Refusal::SymbolMissing(_) => Self::new(
-                FUNCTION,
-                None,
-                format!("libibverbs.so.1 has no {FUNCTION}, that of rdma-core 34 and newer has it"),
-            ),
-            Refusal::Errno(errno) => {
-                let mut words = errno.meaning();
-                // libibverbs says one where the adapter's provider lacks it, the kernel the other.
-                if matches!(errno, Errno::EOPNOTSUPP | Errno::ENOSYS) {
-                    words.push_str(", the adapter's driver takes no DMA-BUF");
-                }
-                Self::new(FUNCTION, Some(errno.0.into()), words)
-            }
-            refusal => Self::new(FUNCTION, None, refusal.to_string()),
-        }
+        refusal => Failure::new(FUNCTION, refusal.to_string()),
     }
 }
 
@@ -236,7 +211,7 @@ pub(crate) fn register(
         }
         Err(refused) => *refused,
     };
-    let no_dma_buf = Some(obstacle.text());
+    let no_dma_buf = Some(obstacle.to_string());
     match Registered::new(domain, pages) {
         Ok(registered) => {
             tried(GpuMemory {
@@ -248,17 +223,13 @@ pub(crate) fn register(
         }
         Err((refusal, _)) => {
             let peer = no_peer_memory(&refusal);
-            let error = format!("{}; peer memory fails too: {peer}", obstacle.words);
+            let error = format!("{}; peer memory fails too: {peer}", obstacle.error);
             tried(GpuMemory {
                 way: None,
                 no_dma_buf,
                 no_peer_memory: Some(peer),
             });
-            Err(Failure {
-                function: obstacle.function.to_owned(),
-                code: obstacle.code,
-                error,
-            })
+            Err(Failure { error, ..obstacle })
         }
     }
 }
@@ -266,20 +237,20 @@ pub(crate) fn register(
 fn by_dma_buf(
     domain: &Rc<Domain>,
     pages: Pages,
-) -> Result<Registered<Pages>, Box<(DmaBufFailure, Pages)>> {
+) -> Result<Registered<Pages>, Box<(Failure, Pages)>> {
     let supported = Attribute::CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED;
-    if let Some(obstacle) = DmaBufFailure::from_attribute(pages.gpu.context.attribute(supported)) {
+    if let Some(obstacle) = no_attribute(pages.gpu.context.attribute(supported)) {
         return Err(Box::new((obstacle, pages)));
     }
     let file = match pages.memory.dma_buf(pages.start, pages.length) {
         Ok(file) => file,
         Err(failure) => {
-            let obstacle = DmaBufFailure::from_cuda("cuMemGetHandleForAddressRange", failure);
+            let obstacle = no_file("cuMemGetHandleForAddressRange", failure);
             return Err(Box::new((obstacle, pages)));
         }
     };
     Registered::by_file(domain, pages, file.as_fd())
-        .map_err(|(refusal, pages)| Box::new((DmaBufFailure::from_verbs(refusal), pages)))
+        .map_err(|(refusal, pages)| Box::new((not_registered(refusal), pages)))
 }
 
 #[cfg(test)]
@@ -288,10 +259,10 @@ mod tests {
 
     #[test]
     fn an_obstacle_says_which_function_and_what_helps() {
-        let of = |said| DmaBufFailure::from_attribute(said).map(|o| (o.function, o.code, o.words));
+        let of = |said| no_attribute(said).map(|o| (o.function, o.code, o.error));
         assert!(of(Ok(1)).is_none());
         let (function, code, words) = of(Ok(0)).unwrap();
-        assert_eq!((function, code), ("cuDeviceGetAttribute", None));
+        assert_eq!((&*function, code), ("cuDeviceGetAttribute", None));
         assert!(words.contains("DMA_BUF_SUPPORTED is 0") && words.contains("open kernel modules"));
         let unknown = driver::Failure::Code {
             function: "cuDeviceGetAttribute",
@@ -301,16 +272,16 @@ mod tests {
         assert_eq!(code, Some(1));
         assert!(words.contains("CUDA 11.7"), "{words}");
         let missing = Refusal::SymbolMissing("cuMemGetHandleForAddressRange".into());
-        let of = DmaBufFailure::from_cuda("cuMemGetHandleForAddressRange", missing.into());
+        let of = no_file("cuMemGetHandleForAddressRange", missing.into());
         assert!(
-            of.words
+            of.error
                 .contains("libcuda.so.1 has no cuMemGetHandleForAddressRange")
         );
-        let of = DmaBufFailure::from_verbs(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
-        assert!(of.words.contains("rdma-core 34"), "{}", of.words);
-        let of = DmaBufFailure::from_verbs(Refusal::Errno(Errno::EOPNOTSUPP));
-        assert_eq!((of.function, of.code), ("ibv_reg_dmabuf_mr", Some(95)));
-        assert!(of.words.contains("takes no DMA-BUF"), "{}", of.words);
+        let of = not_registered(Refusal::SymbolMissing("ibv_reg_dmabuf_mr".into()));
+        assert!(of.error.contains("rdma-core 34"), "{}", of.error);
+        let of = not_registered(Refusal::Errno(Errno::EOPNOTSUPP));
+        assert_eq!((&*of.function, of.code), ("ibv_reg_dmabuf_mr", Some(95)));
+        assert!(of.error.contains("takes no DMA-BUF"), "{}", of.error);
         let peer = no_peer_memory(&Refusal::Errno(Errno::EFAULT));
         assert!(peer.contains("nvidia_peermem"), "{peer}");
     }
