@@ -63,30 +63,19 @@ pub use premise::Premise;
 pub use template::Template;
 pub use waiver::{Recorded, Waiver, Waivers, judge_waived, located};
 
+use crate::fact::value::written;
 use crate::fact::{Subject, Value};
 
-/// How much a failing check matters; the gravest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// A job cannot run, or runs wrong or far slower.
-    Error,
-    /// A job is at risk, or slower than it could be.
-    Warning,
-    /// Worth knowing.
-    Note,
-}
-
-impl Severity {
-    /// All of them, the gravest first.
-    pub const ALL: [Severity; 3] = [Severity::Error, Severity::Warning, Severity::Note];
-
-    /// As checks and reports write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
+written! {
+    /// How much a failing check matters; the gravest first.
+    #[derive(PartialOrd, Ord)]
+    pub enum Severity {
+        /// A job cannot run, or runs wrong or far slower.
+        Error = "error",
+        /// A job is at risk, or slower than it could be.
+        Warning = "warning",
+        /// Worth knowing.
+        Note = "note",
     }
 }
 
@@ -96,30 +85,20 @@ impl fmt::Display for Severity {
     }
 }
 
-/// What a failing check does to a job that uses what it names. Of two causes of one severity the one that stops a job leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Impact {
-    /// The job does not start, hangs, ends with an error, or has wrong results.
-    Stops,
-    /// The job runs to its end, slower than the hardware allows.
-    Slows,
-    /// The job can run well: it depends on what it uses, or on what happens next.
-    Risks,
+written! {
+    /// What a failing check does to a job that uses what it names. Of two causes of one severity the one that stops a job leads.
+    #[derive(PartialOrd, Ord)]
+    pub enum Impact {
+        /// The job does not start, hangs, ends with an error, or has wrong results.
+        Stops = "stops",
+        /// The job runs to its end, slower than the hardware allows.
+        Slows = "slows",
+        /// The job can run well: it depends on what it uses, or on what happens next.
+        Risks = "risks",
+    }
 }
 
 impl Impact {
-    /// All of them, the gravest first.
-    pub const ALL: [Impact; 3] = [Impact::Stops, Impact::Slows, Impact::Risks];
-
-    /// As checks write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Impact::Stops => "stops",
-            Impact::Slows => "slows",
-            Impact::Risks => "risks",
-        }
-    }
-
     fn phrase(self) -> &'static str {
         match self {
             Impact::Stops => "stops a job",

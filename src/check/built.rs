@@ -51,7 +51,6 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         explains,
         limits,
     ] = fields;
-    let severity = Severity::ALL.into_iter().find(|s| s.word() == severity);
     let subject = Subject::from_name(subject).ok_or_else(|| no("subject"))?;
     let limits: Vec<Limit> = limits.lines().map(limit).collect::<Result<_, _>>()?;
     let names = Names {
@@ -61,21 +60,17 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
     Ok(Check {
         id: id_of(path.strip_prefix("checks/").unwrap_or(path)).into(),
         title: title.to_owned(),
-        severity: severity.ok_or_else(|| no("severity"))?,
+        severity: Severity::from_word(severity).ok_or_else(|| no("severity"))?,
         impact: match impact {
             "" => None,
-            word => {
-                let impact = Impact::ALL.into_iter().find(|i| i.word() == word);
-                Some(impact.ok_or_else(|| no("impact"))?)
-            }
+            word => Some(Impact::from_word(word).ok_or_else(|| no("impact"))?),
         },
         area: area.into(),
         subject,
         premise: match premise {
             "" => None,
             word => {
-                let premise = Premise::ALL.into_iter().find(|p| p.word() == word);
-                let premise = premise.ok_or_else(|| no("premise"))?;
+                let premise = Premise::from_word(word).ok_or_else(|| no("premise"))?;
                 let condition = typing::condition(premise.condition(), names)?;
                 Some(CheckPremise { premise, condition })
             }

@@ -9,42 +9,22 @@ use super::diagnostic::{CheckError, Complaint};
 use super::file::{Document, as_count, as_text, known_keys, no_choice, wrong_type};
 use super::names::Names;
 use super::{Check, lexer, typing};
+use crate::fact::value::written;
 use crate::fact::{Fact, Facts, Gap, Origin, Subject, Type, Value, Why};
 
-/// The verdict that an example expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Expected {
-    /// The check fails.
-    Fails,
-    /// It fails if its premise is met, which is not known.
-    FailsIf,
-    /// It passes.
-    Passes,
-    /// It stays unknown.
-    Unknown,
-    /// It does not apply.
-    DoesNotApply,
-}
-
-impl Expected {
-    /// All of them.
-    pub const ALL: [Expected; 5] = [
-        Expected::Fails,
-        Expected::FailsIf,
-        Expected::Passes,
-        Expected::Unknown,
-        Expected::DoesNotApply,
-    ];
-
-    /// As examples write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Expected::Fails => "fails",
-            Expected::FailsIf => "fails-if",
-            Expected::Passes => "passes",
-            Expected::Unknown => "unknown",
-            Expected::DoesNotApply => "does-not-apply",
-        }
+written! {
+    /// The verdict that an example expects.
+    pub enum Expected {
+        /// The check fails.
+        Fails = "fails",
+        /// It fails if its premise is met, which is not known.
+        FailsIf = "fails-if",
+        /// It passes.
+        Passes = "passes",
+        /// It stays unknown.
+        Unknown = "unknown",
+        /// It does not apply.
+        DoesNotApply = "does-not-apply",
     }
 }
 
@@ -92,8 +72,8 @@ impl Check {
             return Err(Complaint::new(item.span(), "the key `verdict` is missing"));
         };
         let word = as_text(verdict)?;
-        let all = Expected::ALL.map(Expected::word);
-        let Some(expected) = Expected::ALL.into_iter().find(|e| e.word() == word) else {
+        let Some(expected) = Expected::from_word(word) else {
+            let all: Vec<&str> = Expected::ALL.iter().map(|one| one.word()).collect();
             return Err(no_choice("verdict", word, verdict.span(), &all));
         };
         let mut facts = Vec::new();

@@ -213,9 +213,9 @@ impl<'a, 's> Reader<'a, 's> {
         };
         Ok(CheckParts {
             title: self.string("title")?.to_owned(),
-            severity: self.word("severity", &Severity::ALL, Severity::word)?,
+            severity: self.word("severity", Severity::ALL, Severity::word)?,
             impact: match self.table.get("impact") {
-                Some(_) => Some(self.word("impact", &Impact::ALL, Impact::word)?),
+                Some(_) => Some(self.word("impact", Impact::ALL, Impact::word)?),
                 None => None,
             },
             area: match self.table.get("area") {
@@ -224,7 +224,7 @@ impl<'a, 's> Reader<'a, 's> {
             },
             premise: match self.table.get("premise") {
                 Some(item) => {
-                    let premise = self.word("premise", &Premise::ALL, Premise::word)?;
+                    let premise = self.word("premise", Premise::ALL, Premise::word)?;
                     let condition = typing::condition(premise.condition(), names);
                     let condition = condition.map_err(|wrong| Complaint {
                         span: item.span(),

@@ -1,28 +1,19 @@
 //! Premises that a check assumes. If one is not known to hold, the finding states it as its condition.
 
 use super::Condition;
+use crate::fact::value::written;
 
-/// A premise that a check assumes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Premise {
-    /// The run takes more than one node, and so needs a network.
-    SeveralNodes,
-    /// The event is what failed, or the run takes more than one node: it needs the network either way.
-    NeedsNetwork,
+written! {
+    /// A premise that a check assumes.
+    pub enum Premise {
+        /// The run takes more than one node, and so needs a network.
+        SeveralNodes = "several-nodes",
+        /// The event is what failed, or the run takes more than one node: it needs the network either way.
+        NeedsNetwork = "needs-network",
+    }
 }
 
 impl Premise {
-    /// All of them.
-    pub const ALL: [Premise; 2] = [Premise::SeveralNodes, Premise::NeedsNetwork];
-
-    /// As checks write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Premise::SeveralNodes => "several-nodes",
-            Premise::NeedsNetwork => "needs-network",
-        }
-    }
-
     /// When it is met.
     pub(super) fn condition(self) -> &'static str {
         match self {

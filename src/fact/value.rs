@@ -210,8 +210,8 @@ typed! {
     Percent => Percent, Arc<str> => Text, Arc<[Arc<str>]> => Texts
 }
 
-/// Declares an enum whose values are words of the schema.
-macro_rules! words {
+/// Declares an enum whose values are written as words.
+macro_rules! written {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$word_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -221,10 +221,20 @@ macro_rules! words {
             /// All of them, in the order in which they are declared.
             pub const ALL: &'static [Self] = &[$($name::$variant),*];
 
-            /// The word as conditions and reports write it.
+            /// The word, as conditions, reports and the command line write it.
             pub fn word(self) -> &'static str { match self { $($name::$variant => $word),* } }
             /// The value of a word.
             pub fn from_word(word: &str) -> Option<Self> { match word { $($word => Some($name::$variant),)* _ => None } }
+        }
+    };
+}
+pub(crate) use written;
+
+/// Declares an enum whose values are words of the schema.
+macro_rules! words {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$word_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {
+        $crate::fact::value::written! {
+            $(#[$meta])* $vis enum $name { $($(#[$word_meta])* $variant = $word),* }
         }
 
         impl $crate::fact::Typed for $name {

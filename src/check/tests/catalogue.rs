@@ -52,7 +52,7 @@ fn a_check_says_what_it_does_to_a_job_or_leaves_it_out() {
     let with = |word: &str| {
         RATE_DEGRADED.replace("\nsubject ", &format!("\nimpact = \"{word}\"\nsubject "))
     };
-    for impact in Impact::ALL {
+    for &impact in Impact::ALL {
         assert_eq!(load(&with(impact.word())).unwrap().impact, Some(impact));
     }
     let check = load(&with("slows")).unwrap();
