@@ -45,7 +45,6 @@ pub mod rail;
 pub mod relations;
 pub mod setting;
 pub mod step_time;
-pub mod storage;
 pub mod tally;
 pub mod topology;
 pub mod traffic;
@@ -121,7 +120,6 @@ const DERIVATIONS: &[&Derivation] = &[
     &rail::DERIVATION,
     &relations::DERIVATION,
     &setting::DERIVATION,
-    &storage::DERIVATION,
     &tally::DERIVATION,
     &topology::DERIVATION,
     &traffic::DERIVATION,

@@ -57,22 +57,6 @@ subject! {
     LISTS_THERE: bool = "lists_there" from "storage";
     /// BeeGFS: the files that the client's configuration names and that are not there.
     LISTS_ABSENT: Arc<[Arc<str>]> = "lists_absent" from "storage";
-    /// BeeGFS: the interfaces that connInterfacesFile names, the preferred one first; none if it limits nothing.
-    INTERFACES: Arc<[Arc<str>]> = "interfaces" from "storage";
-    /// BeeGFS: the interfaces that connRDMAInterfacesFile names; none if it limits nothing.
-    RDMA_INTERFACES: Arc<[Arc<str>]> = "rdma_interfaces" from "storage";
-    /// BeeGFS: whether connInterfacesFile names interfaces at all.
-    INTERFACES_NAMED: bool = "interfaces_named" from "derive storage";
-    /// BeeGFS: whether one of the interfaces that connInterfacesFile names is there, running, and has an address.
-    INTERFACE_USABLE: bool = "interface_usable" from "derive storage";
-    /// BeeGFS: whether an interface that connInterfacesFile names is there and not running.
-    INTERFACE_DOWN: bool = "interface_down" from "derive storage";
-    /// BeeGFS: the interfaces that connInterfacesFile names and that cannot be used, each with the reason.
-    INTERFACES_UNUSABLE: Arc<[Arc<str>]> = "interfaces_unusable" from "derive storage";
-    /// BeeGFS: whether connRDMAInterfacesFile names interfaces at all.
-    RDMA_INTERFACES_NAMED: bool = "rdma_interfaces_named" from "derive storage";
-    /// BeeGFS: whether one of the interfaces that connRDMAInterfacesFile names belongs to an RDMA device.
-    RDMA_INTERFACE_USABLE: bool = "rdma_interface_usable" from "derive storage";
     /// Lustre: whether LNet has an interface over RDMA that is up. Source: /sys/kernel/debug/lnet/nis.
     LNET_RDMA: bool = "lnet_rdma" from "storage";
     /// Lustre: whether one of LNet's interfaces over RDMA is down. Source: /sys/kernel/debug/lnet/nis.

@@ -150,36 +150,15 @@ impl Client<'_> {
     fn lists(&self, ask: &Ask<'_>, facts: &mut Facts, id: Id, lists: &mut Lists) {
         let mut absent: Vec<Arc<str>> = Vec::new();
         let mut open: Option<Gap> = None;
-        for (name, key) in [
-            ("connInterfacesFile", Some(mount::INTERFACES)),
-            ("connRDMAInterfacesFile", Some(mount::RDMA_INTERFACES)),
-            ("connNetFilterFile", None),
-            ("connTcpOnlyFilterFile", None),
+        for name in [
+            "connInterfacesFile",
+            "connRDMAInterfacesFile",
+            "connNetFilterFile",
+            "connTcpOnlyFilterFile",
         ] {
-            let list = self.list(ask, name, lists);
-            match &list {
-                Fact::Known(
-                    Some(Listed {
-                        path,
-                        entries: None,
-                    }),
-                    _,
-                ) => absent.push(Arc::clone(path)),
-                Fact::Known(..) => {}
-                Fact::Unknown(gap) => {
-                    open.get_or_insert(gap.clone());
-                }
-            }
-            if let Some(key) = key {
-                // Without a list nothing is limited.
-                let entries = list.and_then(|list| match list {
-                    None => Ok(Arc::default()),
-                    Some(Listed { path, entries }) => {
-                        entries.ok_or_else(|| format!("{path} is not there"))
-                    }
-                });
-                facts.set(id, key, entries);
-            }
+            let listed = self.list(ask, name, lists).or_open(&mut open).flatten();
+            let missing = listed.filter(|listed| listed.entries.is_none());
+            absent.extend(missing.map(|listed| listed.path));
         }
         let there = match (absent.is_empty(), open) {
             (false, _) => Fact::derived(false, "the files that the client's configuration names"),

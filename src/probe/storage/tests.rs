@@ -162,7 +162,6 @@ fn what_beegfs_is_told() {
     assert_eq!(number(&facts, mount::STORAGE_TCP), Some(2));
     assert_eq!(number(&facts, mount::META_TCP), Some(1));
     assert_eq!(holds(&facts, mount::LISTS_THERE), Some(true));
-    assert_eq!(named(&facts, mount::INTERFACES).as_deref(), Some(""));
 
     let facts = told(
         r"connInterfacesFile = /etc/beegfs/i\nconnTcpOnlyFilterFile = /etc/beegfs/t\n",
@@ -172,7 +171,6 @@ fn what_beegfs_is_told() {
         ],
     );
     assert_eq!(number(&facts, mount::TCP_UNASKED), Some(1));
-    assert_eq!(named(&facts, mount::INTERFACES).as_deref(), Some("ib0 ib1"));
 
     // Not there, not to be read, and of a form that is not known.
     let absent = [
@@ -185,7 +183,6 @@ fn what_beegfs_is_told() {
         named(&facts, mount::LISTS_ABSENT).as_deref(),
         Some("/etc/beegfs/i")
     );
-    assert_eq!(named(&facts, mount::INTERFACES), None);
     let facts = told(r"connInterfacesFile = /mnt/b/i\n", &[]);
     assert_eq!(holds(&facts, mount::LISTS_THERE), None);
     let facts = told(
