@@ -10,7 +10,7 @@ use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Subject, device, node, port};
 use crate::small_sort;
 
-use super::{group, tally};
+use super::{group, majority, tally};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new(
@@ -65,7 +65,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// A port that takes part, or the reason why it is not known whether one does.
 #[derive(Clone)]
-enum Used {
+pub(super) enum Used {
     Port(Id, String),
     Open(Gap),
 }
@@ -100,7 +100,7 @@ fn used_ports(facts: &Facts, node: Id) -> Vec<Used> {
 }
 
 /// Whether all ports of each kind have one value; else who has which. Disagreement is known from two; agreement needs all.
-fn agree<K: Ord, V: PartialEq + Display>(
+pub(super) fn agree<K: Ord, V: PartialEq + Display>(
     ports: &[Used],
     look: impl Fn(Id) -> Result<(K, V), Gap>,
 ) -> Result<Result<(), String>, Gap> {
@@ -217,46 +217,17 @@ fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
 
 /// The rate of a strict majority of the equal ports; where there is none, the port's own, since nothing speaks against it.
 fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::BitRate> {
-    let outcome = (|| {
-        let own = facts.value(port, port::RATE)?;
-        let kind = group::port_kind(facts, port)?;
-        let (mut rates, mut open, mut undecided) = (Vec::new(), None, 0usize);
-        for entry in used {
-            let look = match entry {
-                Used::Open(gap) => Err(gap.clone()),
-                Used::Port(id, _) => match group::port_kind(facts, *id) {
-                    Ok(k) if k != kind => continue,
-                    Ok(_) => facts.value(*id, port::RATE),
-                    Err(gap) => Err(gap),
-                },
-            };
-            match look {
-                Ok(rate) => rates.push(rate),
-                Err(gap) => {
-                    undecided += 1;
-                    open = Some(gap);
-                }
-            }
-        }
-        let all = rates.len() + undecided;
-        let most = rates
-            .iter()
-            .copied()
-            .max_by_key(|r| rates.iter().filter(|o| *o == r).count());
-        let votes = most.map_or(0, |m| rates.iter().filter(|o| **o == m).count());
-        match (most, open) {
-            // A port list that may be longer can hold any number of others.
-            (Some(rate), None) if 2 * votes > all => {
-                Ok((rate, format!("{votes} of {all} equal ports")))
-            }
-            (_, Some(gap)) => Err(gap),
-            (_, None) => Ok((
-                own,
-                format!("no rate has a majority among {all} equal ports"),
-            )),
-        }
-    })();
-    outcome.map_or_else(Fact::Unknown, |(rate, how)| Fact::derived(rate, how))
+    let rate = |id: Id| facts.get(id, port::RATE);
+    let rates = match group::of_equals(facts, used.iter().filter_map(Used::port), port, rate) {
+        Ok(rates) => rates,
+        Err(gap) => return Fact::Unknown(gap),
+    };
+    let unread = used.iter().find_map(|one| match one {
+        Used::Open(gap) => Some(gap),
+        Used::Port(..) => None,
+    });
+    let open = unread.or_else(|| rates.iter().find_map(|rate| rate.as_result().err()));
+    majority::of(&rate(port), &rates, "equal ports").unless(open.cloned())
 }
 
 /// Devices with their firmware versions.

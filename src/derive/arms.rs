@@ -39,8 +39,7 @@ pub(crate) fn derive(facts: &mut Facts, node: Id) {
 
 /// What a measurement in the memory of GPUs reached of the same one in the host's.
 fn against_host_memory(facts: &mut Facts, id: Id, host: Id) {
-    let share = share(facts, id, host);
-    facts.set(id, measurement::OF_HOST, share);
+    facts.set(id, measurement::OF_HOST, share(facts, id, host));
     let figure = facts.get(host, measurement::FIGURE);
     facts.set(id, measurement::HOST_FIGURE, figure);
 }

@@ -18,8 +18,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         None => Fact::Unknown(Gap::missing("module mlx_compat")),
     };
     facts.set(node, node::RDMA_STACK, stack);
-    let runs = runs(facts, node);
-    facts.set(node, node::OFED_RUNS, runs);
+    facts.set(node, node::OFED_RUNS, runs(facts, node));
 }
 
 /// `24.10-3.2.5` of the module is `24.10-3.2.5.0` of the package.

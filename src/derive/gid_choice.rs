@@ -22,8 +22,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let routable = table.any("routable v1", |row| row.is_routable(GidType::V1));
         facts.set(port, port::GID_ROUTABLE_V1, routable);
         facts.set(port, port::GID_INDEX, table.index());
-        let prefix = subnet_prefix(facts, port);
-        facts.set(port, port::SUBNET_PREFIX, prefix);
+        facts.set(port, port::SUBNET_PREFIX, subnet_prefix(facts, port));
         for gid in facts.below(port, Subject::Gid).collect::<Vec<_>>() {
             if let Some(here) = address_here(facts, node, gid) {
                 facts.set(gid, gid::ADDRESS_HERE, here);

@@ -31,8 +31,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     let (count, mix) = models(facts, &listed);
     facts.set(node, node::GPU_MODELS, count);
     facts.set(node, node::GPU_MODEL_MIX, mix);
-    let persistent = persistent(facts, &listed);
-    facts.set(node, node::GPUS_PERSISTENT, persistent);
+    facts.set(node, node::GPUS_PERSISTENT, persistent(facts, &listed));
 }
 
 /// What a model was made for, by its name.

@@ -22,20 +22,13 @@ pub(super) const DERIVATION: Derivation = Derivation::new("gpudirect", &["port.i
 
 /// Works out the ways, and whether one is to be expected.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
-    let modules = modules(facts, node);
-    facts.set(node, node::PEERMEM_MODULES, modules);
-    let seen = seen(facts, node);
-    facts.set(node, node::PEERMEM_SEEN, seen);
-    let in_cuda = dma_buf_in_cuda(facts, node);
-    facts.set(node, node::CUDA_DMA_BUF, in_cuda);
-    let dma_buf = dma_buf(facts, node);
-    facts.set(node, node::DMA_BUF, dma_buf);
-    let way = way(facts, node);
-    facts.set(node, node::GPUDIRECT, way);
-    let wanted = wanted(facts, node);
-    facts.set(node, node::GPUDIRECT_WANTED, wanted);
-    let gdrcopy = gdrcopy_wanted(facts, node);
-    facts.set(node, node::GDRCOPY_WANTED, gdrcopy);
+    facts.set(node, node::PEERMEM_MODULES, modules(facts, node));
+    facts.set(node, node::PEERMEM_SEEN, seen(facts, node));
+    facts.set(node, node::CUDA_DMA_BUF, dma_buf_in_cuda(facts, node));
+    facts.set(node, node::DMA_BUF, dma_buf(facts, node));
+    facts.set(node, node::GPUDIRECT, way(facts, node));
+    facts.set(node, node::GPUDIRECT_WANTED, wanted(facts, node));
+    facts.set(node, node::GDRCOPY_WANTED, gdrcopy_wanted(facts, node));
 }
 
 fn is_present(facts: &Facts, node: Id, name: &str) -> Fact<bool> {

@@ -47,3 +47,19 @@ pub fn port_kind(facts: &Facts, port: Id) -> Result<(DeviceKind, &'static str), 
         Fact::Unknown(gap) => Err(gap),
     }
 }
+
+/// What `look` says of those of these ports that are equal to a port, itself included. What may be equal and does not say is a gap.
+pub fn of_equals<T>(
+    facts: &Facts,
+    ports: impl Iterator<Item = Id>,
+    port: Id,
+    look: impl Fn(Id) -> Fact<T>,
+) -> Result<Vec<Fact<T>>, Gap> {
+    let own = port_kind(facts, port)?;
+    let of = |other: Id| match port_kind(facts, other) {
+        Ok(kind) if kind != own => None,
+        Ok(_) => Some(look(other)),
+        Err(gap) => Some(Fact::Unknown(gap)),
+    };
+    Ok(ports.filter_map(of).collect())
+}

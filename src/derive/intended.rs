@@ -37,8 +37,7 @@ pub(super) const DERIVATION: Derivation = Derivation::new(
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     for &port in &ports {
-        let fact = had_link(facts, node, port);
-        facts.set(port, port::HAD_LINK, fact);
+        facts.set(port, port::HAD_LINK, had_link(facts, node, port));
     }
     let named = named(facts, node);
     let is_named = |port: Id| named.any(|ports| ports.contains(&port));
@@ -63,8 +62,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set(port, port::INTENDED, fact);
     }
     for netdev in facts.below(node, Subject::Netdev).collect::<Vec<_>>() {
-        let fact = netdev_intended(facts, netdev);
-        facts.set(netdev, netdev::INTENDED, fact);
+        facts.set(netdev, netdev::INTENDED, netdev_intended(facts, netdev));
     }
 }
 
@@ -225,37 +223,18 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
 
 /// Whether most of the equal ports, this one counted, are active: how, or that they are not, or what is missing to tell.
 fn active_equals(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Result<Option<String>, Gap> {
-    let kind = group::port_kind(facts, port)?;
-    let (mut equals, mut active, mut open) =
-        (1u32, 0u32, tally::incomplete(facts, node, Subject::Port));
-    let mut undecided = 0u32;
-    for &other in ports.iter().filter(|p| **p != port) {
-        match (
-            group::port_kind(facts, other),
-            facts.get(other, port::STATE),
-        ) {
-            (Ok(k), _) if k != kind => {}
-            (Ok(_), Fact::Known(state, _)) => {
-                equals += 1;
-                active += u32::from(is_active(state));
-            }
-            (Err(gap), _) | (Ok(_), Fact::Unknown(gap)) => {
-                undecided += 1;
-                open = Some(gap);
-            }
-        }
+    let others = ports.iter().copied().filter(|other| *other != port);
+    let state = |port| facts.get(port, port::STATE).map(is_active);
+    let equals = group::of_equals(facts, others, port, state)?;
+    let equals: Several<bool> = equals.into_iter().collect();
+    let answered = equals.answered();
+    let active = answered.iter().filter(|active| **active).count();
+    let lost = tally::incomplete(facts, node, Subject::Port);
+    if 2 * active > equals.members() + 1 {
+        let how = format!("{active} of its {} equals are active", answered.len());
+        return lost.map_or(Ok(Some(how)), Err);
     }
-    if 2 * active > equals + undecided {
-        // Ports that are not known to be equal can only lower the share.
-        return match tally::incomplete(facts, node, Subject::Port) {
-            None => Ok(Some(format!(
-                "{active} of its {} equals are active",
-                equals - 1
-            ))),
-            Some(gap) => Err(gap),
-        };
-    }
-    match open {
+    match equals.open().cloned().or(lost) {
         Some(gap) => Err(gap),
         None => Ok(None),
     }

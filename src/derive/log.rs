@@ -299,8 +299,7 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let mut followed: BTreeMap<&'static str, u64> = BTreeMap::new();
     for &id in events {
         let leads = among.contains(&id) && kinds.contains(&kind(facts, id));
-        let at = origin(facts, id);
-        facts.set(id, event::LEADS, Fact::Known(leads, at));
+        facts.set(id, event::LEADS, Fact::Known(leads, origin(facts, id)));
         let role = facts.known(id, event::ROLE);
         match (leads, role, facts.known(id, event::CLASS)) {
             (true, ..) => leading.push(id),

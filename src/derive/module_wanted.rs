@@ -1,6 +1,7 @@
 //! Which kernel modules this machine's RDMA hardware needs.
 
 use super::Derivation;
+use crate::fact::kleene::Several;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, function, module, port};
 
@@ -31,17 +32,12 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// Management datagrams are sent on InfiniBand ports only.
 fn for_infiniband(facts: &Facts, node: Id) -> Fact<bool> {
-    let mut open = super::tally::incomplete(facts, node, Subject::Port);
-    for id in facts.below(node, Subject::Port) {
-        match facts.get(id, port::LINK_LAYER) {
-            Fact::Known(LinkLayer::InfiniBand, _) => {
-                return Fact::derived(true, format!("InfiniBand port {}", facts.name(id)));
-            }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = Some(gap),
-        }
+    let layers = Several::of(facts, node, Subject::Port, port::LINK_LAYER);
+    match layers.find(|(_, layer)| *layer == LinkLayer::InfiniBand) {
+        Ok(Some((id, _))) => Fact::derived(true, format!("InfiniBand port {}", facts.name(*id))),
+        Ok(None) => Fact::derived(false, "no InfiniBand port"),
+        Err(gap) => Fact::Unknown(gap),
     }
-    Fact::derived(false, "no InfiniBand port").unless(open)
 }
 
 fn wanted(facts: &Facts, node: Id, module: &str) -> Fact<bool> {

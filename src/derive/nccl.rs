@@ -384,11 +384,10 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
     let rehearsed = first
         .clone()
         .and_then(|name| connection(facts, node, &name));
-    let connection_rehearsal = fact(&rehearsed, &how);
     facts.set(
         node,
         crate::fact::node::CONNECTION_REHEARSAL,
-        connection_rehearsal,
+        fact(&rehearsed, &how),
     );
     facts.set(chosen, selection::INTERFACE, fact(&first, &how));
     facts.set(chosen, selection::INTERFACES, fact(&all, &how));

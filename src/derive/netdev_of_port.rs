@@ -31,8 +31,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         .collect();
     for device in facts.below(node, Subject::Device).collect::<Vec<_>>() {
         let own = |port: &Id| facts.parent(*port) == Some(device);
-        let role = role(&routes, own);
-        facts.set(device, device::ROLE, role);
+        facts.set(device, device::ROLE, role(&routes, own));
     }
 }
 
@@ -60,21 +59,13 @@ fn equals_up(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     if let Some(gap) = tally::incomplete(facts, node, Subject::Port) {
         return Fact::Unknown(gap);
     }
-    let kind = match group::port_kind(facts, port) {
-        Ok(kind) => kind,
-        Err(gap) => return Fact::Unknown(gap),
-    };
-    // One that may be an equal counts as one that does not answer.
-    let ups: Vec<Fact<bool>> = ports
-        .iter()
-        .filter(|p| facts.known(**p, port::HAS_NETDEV) != Some(false))
-        .filter_map(|p| match group::port_kind(facts, *p) {
-            Ok(other) if other != kind => None,
-            Ok(_) => Some(facts.get(*p, port::NETDEV_UP)),
-            Err(gap) => Some(Fact::Unknown(gap)),
-        })
-        .collect();
-    majority::of(&facts.get(port, port::NETDEV_UP), &ups, "equal ports")
+    let up = |port: Id| facts.get(port, port::NETDEV_UP);
+    let ports = ports.iter().copied();
+    let ports = ports.filter(|p| facts.known(*p, port::HAS_NETDEV) != Some(false));
+    match group::of_equals(facts, ports, port, up) {
+        Ok(ups) => majority::of(&up(port), &ups, "equal ports"),
+        Err(gap) => Fact::Unknown(gap),
+    }
 }
 
 /// Whether the port's netdev carries a default route. An InfiniBand port does not count as one: no machine is managed over IPoIB alone.

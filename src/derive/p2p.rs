@@ -35,17 +35,14 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
     for pair in &pairs {
         not_in_the_plan(facts, &planned, *pair, gpu_pair::COPY_MEASURED);
-        let access = access(facts, *pair);
-        facts.set(*pair, gpu_pair::ACCESS, access);
-        let nvlink = nvlink(facts, *pair);
-        facts.set(*pair, gpu_pair::NVLINK, nvlink);
+        facts.set(*pair, gpu_pair::ACCESS, access(facts, *pair));
+        facts.set(*pair, gpu_pair::NVLINK, nvlink(facts, *pair));
     }
     let ends: Vec<Ends> = pairs.iter().map(|pair| ends(facts, node, *pair)).collect();
     let each = pairs.iter().zip(&ends);
     let kinds: Vec<Fact<PairKind>> = each.map(|(pair, ends)| kind(facts, *pair, ends)).collect();
     for ((pair, ends), own) in pairs.iter().zip(&ends).zip(&kinds) {
-        let slot = slot_bandwidth(facts, ends);
-        facts.set(*pair, gpu_pair::SLOT_BANDWIDTH, slot);
+        facts.set(*pair, gpu_pair::SLOT_BANDWIDTH, slot_bandwidth(facts, ends));
         let equals = Equals {
             facts,
             all: &pairs,

@@ -217,8 +217,7 @@ fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     let Link { upper, lower, .. } = link;
     let how = format!("{upper} and {lower}");
     facts.derive(id, hop::UPPER, Arc::clone(upper), "the path");
-    let rest = rest(facts, node, link);
-    facts.set(id, hop::REST, rest);
+    facts.set(id, hop::REST, rest(facts, node, link));
 
     let generation = of_end(facts, node, lower, |k| k.generation);
     let width = of_end(facts, node, lower, |k| k.width);

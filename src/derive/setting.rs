@@ -20,8 +20,7 @@ pub(super) const DERIVATION: Derivation = Derivation::new("setting", &["port.int
 
 /// Works out what each setting comes to.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
-    let efa = efa_devices(facts, node);
-    facts.set(node, node::EFA_DEVICES, efa);
+    facts.set(node, node::EFA_DEVICES, efa_devices(facts, node));
     let gloo = is_set(facts, node, "GLOO_SOCKET_IFNAME");
     facts.set(node, node::GLOO_INTERFACE_SET, gloo);
     let settings: Vec<Id> = facts.below(node, Subject::Setting).collect();
@@ -117,13 +116,11 @@ fn mpi_lists(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
             None => return,
         },
     };
-    let both = is_set(facts, node, &other);
-    facts.set(id, setting::WITH_COUNTERPART, both);
+    facts.set(id, setting::WITH_COUNTERPART, is_set(facts, node, &other));
     if name.ends_with("_exclude") {
         let mut entries = value.split(',').map(str::trim);
         let has = entries.any(|e| e == "lo" || e.starts_with("127.") || e.starts_with("lo:"));
-        let how = "the list's entries";
-        facts.derive(id, setting::EXCLUDES_LOOPBACK, has, how);
+        facts.derive(id, setting::EXCLUDES_LOOPBACK, has, "the list's entries");
     }
 }
 

@@ -35,8 +35,7 @@ pub(super) fn node(facts: &mut Facts, node: Id) {
         |v| *v,
     );
     count(facts, node, node::INTENDED_PORTS, port::INTENDED, |v| *v);
-    let job = takes_part(facts, node);
-    facts.set(node, node::JOB_NODE, job);
+    facts.set(node, node::JOB_NODE, takes_part(facts, node));
     let is_active = |v: &PortState| matches!(v, PortState::Active | PortState::ActiveDefer);
     count(facts, node, node::ACTIVE_PORTS, port::STATE, is_active);
     let one = any(facts, node, Subject::Port, port::STATE, is_active);

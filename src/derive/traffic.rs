@@ -7,10 +7,9 @@
 //! 5. ECN on that priority keeps queues from filling.
 
 use super::Derivation;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::group::DeviceKind;
+use super::agreement::{Used, agree};
 use super::{group, tally};
 use crate::fact::device::NodeType;
 use crate::fact::kleene::Several;
@@ -21,7 +20,6 @@ use crate::fact::{
     Bytes, Fact, Facts, Gap, Id, Key, Membership, Percent, Subject, Typed, device, gid, netdev,
     node, port, variable,
 };
-use crate::small_sort;
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation {
@@ -435,55 +433,28 @@ fn buffers(
 
 /// Whether the traffic of all used ports of one board is treated alike. Ports of another board may be of another network.
 fn agreement(facts: &mut Facts, node: Id) {
-    let how = "class, trust, PFC and priority of the ports that RoCE traffic uses";
-    let mut open = tally::incomplete(facts, node, Subject::Traffic);
-    let mut boards: BTreeMap<(DeviceKind, &str), Vec<Treated>> = BTreeMap::new();
-    for id in facts.below(node, Subject::Traffic).collect::<Vec<_>>() {
-        let one = facts.value(id, traffic::USED).and_then(|used| {
-            let port = facts.parent(id).ok_or_else(|| Gap::missing("port"))?;
-            Ok(match used {
-                true => Some((group::port_kind(facts, port)?, treatment(facts, id)?)),
-                false => None,
-            })
-        });
-        match one {
-            Ok(None) => {}
-            Ok(Some((board, text))) => {
-                let name = facts.name(id).to_owned();
-                let treated = boards.entry(board).or_default();
-                match treated.iter_mut().find(|(other, _)| *other == text) {
-                    Some((_, names)) => names.push(name),
-                    None => treated.push((text, vec![name])),
-                }
-            }
-            Err(gap) => open = open.or(Some(gap)),
+    let lost = tally::incomplete(facts, node, Subject::Traffic);
+    let mut used: Vec<Used> = lost.map(Used::Open).into_iter().collect();
+    for id in facts.below(node, Subject::Traffic) {
+        match facts.value(id, traffic::USED) {
+            Ok(true) => used.push(Used::Port(id, facts.name(id).to_owned())),
+            Ok(false) => {}
+            Err(gap) => used.push(Used::Open(gap)),
         }
     }
-    let differ = boards.values_mut().find(|treated| treated.len() > 1);
-    let (agree, which) = match (differ, open) {
-        (Some(treated), _) => {
-            small_sort::by_key(treated, |(_, names)| std::cmp::Reverse(names.len()));
-            let said: Vec<String> = treated
-                .iter()
-                .map(|(text, names)| format!("{text}: {}", names.join(", ")))
-                .collect();
-            (
-                Fact::derived(false, how),
-                Fact::derived(said.join("; ").into(), how),
-            )
-        }
-        (None, Some(gap)) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-        (None, None) => (
-            Fact::derived(true, how),
-            Fact::derived("all the same".into(), how),
-        ),
+    let outcome = agree(&used, |id| {
+        let port = facts.parent(id).ok_or_else(|| Gap::missing("port"))?;
+        Ok((group::port_kind(facts, port)?, treatment(facts, id)?))
+    });
+    let (agrees, which) = match outcome {
+        Ok(Ok(())) => (Ok(true), Ok("all the same".into())),
+        Ok(Err(who)) => (Ok(false), Ok(who.into())),
+        Err(gap) => (Err(gap.clone()), Err(gap)),
     };
-    facts.set(node, node::QOS_AGREES, agree);
-    facts.set(node, node::QOS, which);
+    let how = "class, trust, PFC and priority of the ports that RoCE traffic uses";
+    facts.set(node, node::QOS_AGREES, Fact::of(agrees, how));
+    facts.set(node, node::QOS, Fact::of(which, how));
 }
-
-/// How ports treat their traffic, and which ports.
-type Treated = (String, Vec<String>);
 
 /// How a port treats its traffic, in words.
 fn treatment(facts: &Facts, id: Id) -> Result<String, Gap> {

@@ -45,8 +45,7 @@ impl Arms {
         facts.set(id, measurement::FIGURE, figure);
         let figures = baseline.and_then(|at| self.figures.get(at));
         if let (Unit::Busbw, Some(figure)) = (&self.unit, figures.and_then(Figures::figure)) {
-            let rate = self.know(BitRate(figure as u64));
-            facts.set(id, measurement::BUSBW, rate);
+            facts.set(id, measurement::BUSBW, self.know(BitRate(figure as u64)));
         }
         if matches!(self.unit, Unit::Busbw) {
             let time = baseline

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::baseline::Noise;
-use super::honour::honour;
+use super::honour::{LEADING, honour};
 use crate::fact::arm::{ArmApplied, Outcome};
 use crate::fact::arms::{ArmRuns, Arms, Set};
 use crate::fact::factor::FactorChange;
@@ -164,8 +164,7 @@ impl Arms {
         let open = noise.gap.as_ref();
         facts.set(id, effect::LOWER, self.unless(open, Percent(found.lower)));
         facts.set(id, effect::UPPER, self.unless(open, Percent(found.upper)));
-        let outcome = self.unless(open, noise.outcome(found));
-        facts.set(id, effect::OUTCOME, outcome);
+        facts.set(id, effect::OUTCOME, self.unless(open, noise.outcome(found)));
         let contradiction = Percent(contradiction(before, after));
         facts.set(id, effect::CONTRADICTION, self.know(contradiction));
         let both = |at: usize| self.written.get(at)?.as_ref()?.1.clone();
@@ -229,15 +228,7 @@ impl Arms {
         };
         let all: Vec<ArmApplied> = pairs.iter().filter_map(of).collect();
         // What spoils a comparison leads; what one pair had to take away was taken away.
-        let order = [
-            ArmApplied::Ignored,
-            ArmApplied::NotRead,
-            ArmApplied::NotLogged,
-            ArmApplied::Honoured,
-            ArmApplied::NotSeen,
-            ArmApplied::Nothing,
-        ];
-        let mut found = order.into_iter().filter(|honour| all.contains(honour));
+        let mut found = LEADING.into_iter().filter(|lead| all.contains(lead));
         found.next().unwrap_or(ArmApplied::NotLogged)
     }
 }

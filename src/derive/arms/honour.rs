@@ -5,7 +5,6 @@ use crate::fact::arm::{ArmApplied, InterNodeTransport};
 use crate::fact::arms::{PairPath, PathKind, Set, TransportProof};
 use crate::fact::factor::FactorChange;
 use crate::measure::plan::ablation::kind;
-use crate::small_sort;
 
 impl TransportProof {
     /// Whether what a change forbids is used; `None` where the log does not say, or where the change forbids nothing that could be seen.
@@ -43,6 +42,16 @@ impl TransportProof {
     }
 }
 
+/// What spoils a comparison leads; of the rest what was really taken away.
+pub(super) const LEADING: [ArmApplied; 6] = [
+    ArmApplied::Ignored,
+    ArmApplied::NotRead,
+    ArmApplied::NotLogged,
+    ArmApplied::Honoured,
+    ArmApplied::NotSeen,
+    ArmApplied::Nothing,
+];
+
 /// What a change forbids, in words.
 fn forbidden(change: FactorChange) -> Option<&'static str> {
     Some(match change {
@@ -61,25 +70,14 @@ pub(super) fn honour(
     before: &TransportProof,
     after: &TransportProof,
 ) -> (ArmApplied, String) {
-    let mut all: Vec<(ArmApplied, String)> = change
+    let all: Vec<(ArmApplied, String)> = change
         .iter()
         .map(|(name, value)| one(name, value, before, after))
         .collect();
-    // What spoils a comparison leads; of the rest what was really taken away.
-    let rank = |honour: ArmApplied| match honour {
-        ArmApplied::Ignored => 0,
-        ArmApplied::NotRead => 1,
-        ArmApplied::NotLogged => 2,
-        ArmApplied::Honoured => 3,
-        ArmApplied::NotSeen => 4,
-        ArmApplied::Nothing => 5,
-    };
-    small_sort::by_key(&mut all, |(honour, _)| rank(*honour));
-    let mut all = all.into_iter();
-    match all.next() {
-        Some(first) => first,
-        None => (ArmApplied::NotSeen, "it sets nothing".into()),
-    }
+    let mut leads = LEADING.iter();
+    let first = leads.find_map(|lead| all.iter().find(|(honour, _)| honour == lead));
+    let nothing = || (ArmApplied::NotSeen, "it sets nothing".into());
+    first.cloned().unwrap_or_else(nothing)
 }
 
 fn one(

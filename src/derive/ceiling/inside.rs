@@ -8,13 +8,12 @@ use crate::derive::bandwidth_model;
 use crate::derive::tally;
 use crate::fact::gpu_pair::{P2p, P2pPath};
 use crate::fact::hop::IdleReduction;
+use crate::fact::kleene::Several;
 use crate::fact::nccl_version::Version;
 use crate::fact::node::CpuVendor;
 use crate::fact::path::BoundBy;
 use crate::fact::variable::VariableEffect;
-use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Subject, bridge, gpu, gpu_pair, hop, node, nvlink,
-};
+use crate::fact::{BitRate, Facts, Gap, Id, Subject, bridge, gpu, gpu_pair, hop, node, nvlink};
 
 /// A ring over the GPUs of a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,18 +56,8 @@ pub(super) fn gpus(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
 
 /// Whether one of them has NVLinks.
 fn has_nvlink(facts: &Facts, gpus: &[Id]) -> Result<bool, Gap> {
-    let mut open = None;
-    for id in gpus {
-        match facts.value(*id, gpu::NVLINKS) {
-            Ok(0) => {}
-            Ok(_) => return Ok(true),
-            Err(gap) => open = open.or(Some(gap)),
-        }
-    }
-    match open {
-        Some(gap) => Err(gap),
-        None => Ok(false),
-    }
+    let links = gpus.iter().map(|id| facts.get(*id, gpu::NVLINKS));
+    links.collect::<Several<u64>>().any(|links| *links > 0)
 }
 
 /// The pairs of these GPUs.
@@ -184,26 +173,13 @@ pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool,
     if gpus.len() < 3 || !has_nvlink(facts, gpus)? {
         return Ok(false);
     }
-    let mut open = None;
-    for id in gpus {
-        match facts.value(*id, gpu::NVLINKS_TO_SWITCH) {
-            Ok(0) => return Ok(false),
-            Ok(_) => {}
-            Err(gap) => open = open.or(Some(gap)),
-        }
-        match facts.value(*id, gpu::MULTICAST) {
-            Ok(false) => return Ok(false),
-            Ok(true) => {}
-            Err(gap) => open = open.or(Some(gap)),
-        }
-    }
-    if does(facts, node, VariableEffect::NvlsDisabled)? {
-        return Ok(false);
-    }
-    match open {
-        Some(gap) => Err(gap),
-        None => Ok(true),
-    }
+    let disabled = does(facts, node, VariableEffect::NvlsDisabled);
+    let each = gpus.iter().flat_map(|id| {
+        let links = facts.value(*id, gpu::NVLINKS_TO_SWITCH);
+        [links.map(|n| n > 0), facts.value(*id, gpu::MULTICAST)]
+    });
+    let needs: Several<bool> = each.chain([disabled.map(|is| !is)]).collect();
+    needs.all(|is| *is)
 }
 
 /// What a PCIe link carries of data, one that rests at its best.
@@ -329,32 +305,20 @@ pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap
 
 /// Whether NCCL goes from GPU to GPU over PCIe between these two: NVML says that they can, and NCCL does it at their distance.
 fn reach(facts: &Facts, node: Id, gpus: &[Id], pair: Id) -> Result<bool, Gap> {
-    let mut open = None;
-    for key in [
+    let statuses = [
         gpu_pair::P2P_READ,
         gpu_pair::P2P_READ_BACK,
         gpu_pair::P2P_WRITE,
         gpu_pair::P2P_WRITE_BACK,
-    ] {
-        match facts.value(pair, key) {
-            Ok(P2p::Ok) => {}
-            Ok(_) => return Ok(false),
-            Err(gap) => open = open.or(Some(gap)),
-        }
-    }
-    match facts.value(pair, gpu_pair::DISTANCE) {
-        Ok(distance) if distance.is_near() => {}
-        Ok(_) => match crosses_host(facts, node, gpus) {
-            Ok(true) => {}
-            Ok(false) => return Ok(false),
-            Err(gap) => open = open.or(Some(gap)),
-        },
-        Err(gap) => open = open.or(Some(gap)),
-    }
-    match open {
-        Some(gap) => Err(gap),
-        None => Ok(true),
-    }
+    ];
+    let statuses = statuses.map(|key| facts.value(pair, key).map(|status| status == P2p::Ok));
+    let near = match facts.value(pair, gpu_pair::DISTANCE) {
+        Ok(distance) if distance.is_near() => Ok(true),
+        Ok(_) => crosses_host(facts, node, gpus),
+        Err(gap) => Err(gap),
+    };
+    let needs: Several<bool> = statuses.into_iter().chain([near]).collect();
+    needs.all(|is| *is)
 }
 
 /// Whether NCCL goes from GPU to GPU through the host bridge by itself. Since 2.23.4 only on AMD's CPUs with at most two GPUs; before, everywhere
@@ -384,20 +348,10 @@ fn crosses_host(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
 
 /// Whether a switch between an adapter and a GPU sends their traffic up to the root complex (ACS).
 pub(super) fn redirects(facts: &Facts, node: Id, ports: [&str; 2]) -> Result<bool, Gap> {
-    let mut open = None;
-    for port in ports {
-        let found = match facts.find(Subject::Bridge, node, port) {
-            Some(id) => facts.get(id, bridge::ACS_REDIRECT),
-            None => Fact::Unknown(Gap::missing(format!("PCIe bridge {port}"))),
-        };
-        match found {
-            Fact::Known(true, _) => return Ok(true),
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
-        }
-    }
-    match open {
-        Some(gap) => Err(gap),
-        None => Ok(false),
-    }
+    let redirects = ports.map(|port| match facts.find(Subject::Bridge, node, port) {
+        Some(id) => facts.value(id, bridge::ACS_REDIRECT),
+        None => Err(Gap::missing(format!("PCIe bridge {port}"))),
+    });
+    let redirects: Several<bool> = redirects.into_iter().collect();
+    redirects.any(|is| *is)
 }
