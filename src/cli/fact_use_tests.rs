@@ -18,7 +18,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 21] = [
+const SHOWN_ONLY: [(&str, &str); 20] = [
     (
         "interface.index",
         "by this netlink names the interface of a discipline or a route",
@@ -55,7 +55,6 @@ const SHOWN_ONLY: [(&str, &str); 21] = [
     ("host.", "what a log says of a host"),
     ("rank.", "what a log says of a process, among hundreds"),
     ("channel.", "what a log says of a channel"),
-    ("hca.", "what a log says of an adapter"),
     ("event.", "what the line of a failure says"),
     // Read where it is asked for, which a fixture is not.
     ("comparison.", "several nodes beside each other"),
