@@ -326,12 +326,6 @@ fn iperf3<'p>(
     id: Id,
     rows: &mut Rows,
 ) {
-    const UNITS: [(&str, f64); 4] = [
-        ("Gbits/sec", 1e9),
-        ("Mbits/sec", 1e6),
-        ("Kbits/sec", 1e3),
-        ("bits/sec", 1.0),
-    ];
     // A client that is tried again says the last time how it went.
     let mut ended = None;
     for line in lines {
@@ -347,10 +341,9 @@ fn iperf3<'p>(
         // The receiver's sums: what was sent and lost is none of them.
         let words: Vec<&str> = text.split_whitespace().collect();
         if words.last() == Some(&"receiver") {
-            let rate = words.windows(2).find_map(|pair| {
-                let (_, scale) = UNITS.iter().find(|(unit, _)| *unit == pair[1])?;
-                Some(pair[0].parse::<f64>().ok()? * scale)
-            });
+            let rate = words
+                .windows(2)
+                .find_map(|pair| Some(pair[0].parse::<f64>().ok()? * unit(pair[1])?));
             rows.add(&line, 0, rate);
             ended = Some((BenchmarkFailure::None, "none", line));
         }
@@ -408,7 +401,8 @@ fn perftest<'p>(
                 Some((*columns.get(at)?, words.get(at)?.parse::<f64>().ok()?))
             };
             if let Some(size) = size {
-                let rate = cell("BW average").and_then(|(column, n)| Some(n * unit(column)?));
+                let rate = cell("BW average")
+                    .and_then(|(column, n)| Some(n * unit(column.split_once('[')?.1)?));
                 rows.add(&line, size, rate);
                 let latency = cell("t_avg").or_else(|| cell("t_typical"));
                 if let Some((_, micros)) = latency
@@ -469,12 +463,14 @@ fn header(text: &str) -> Vec<&str> {
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Bits per second of one unit of the column; perftest's MB are of 2^20 bytes.
-fn unit(column: &str) -> Option<f64> {
-    let unit = column.split_once('[')?.1.trim_end_matches(']');
-    Some(match unit {
+/// Bits per second of one unit of iperf3, or of a column of perftest, whose MB are of 2^20 bytes.
+fn unit(word: &str) -> Option<f64> {
+    Some(match word.trim_end_matches(']') {
         "MB/sec" | "MiB/sec" => 8.0 * 1_048_576.0,
-        "Gb/sec" | "Gib/sec" => 1e9,
+        "Gb/sec" | "Gib/sec" | "Gbits/sec" => 1e9,
+        "Mbits/sec" => 1e6,
+        "Kbits/sec" => 1e3,
+        "bits/sec" => 1.0,
         _ => return None,
     })
 }
