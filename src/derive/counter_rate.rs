@@ -35,15 +35,16 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
         // Each kind of adapter has its own: InfiniBand's, mlx5's, those of soft-RoCE, bnxt_re, EFA.
-        let rate = |facts: &Facts, names: &[&str]| {
+        let of = |facts: &Facts, names: &[&str], what| {
             let counters = facts.below(port, Subject::Counter);
             let named = |id: &Id| {
                 let name = facts.known(*id, counter::NAME);
                 name.is_some_and(|name| names.contains(&&*name))
             };
             let mut counters = counters.filter(named);
-            counters.next().map(|id| facts.get(id, counter::RATE))
+            counters.next().map(|id| facts.get(id, what))
         };
+        let rate = |facts: &Facts, names: &[&str]| of(facts, names, counter::RATE);
         let missing = || Fact::Unknown(Gap::missing("counter.rate"));
         let sent = rate(facts, &["port_xmit_data", "sent_pkts"]);
         let received = rate(facts, &["port_rcv_data", "rcvd_pkts"]);
@@ -59,22 +60,28 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             Err(gap) => Fact::Unknown(gap),
         });
         facts.set(port, port::RETRIED_RATE, retried);
-        // Only soft-RoCE has these.
-        let errors = ["out_of_seq_request", "rcvd_seq_err"].map(|name| rate(facts, &[name]));
-        let resent = ["completer_retry_err", "duplicate_request"].map(|name| rate(facts, &[name]));
-        let loss = match (errors, resent) {
-            ([Some(a), Some(b)], [Some(c), Some(d)]) => {
-                let rates = a.zip(b).zip(c.zip(d));
-                rates.map(|((a, b), (c, d))| {
-                    Percent(match c.0 + d.0 {
-                        resent if resent > 0.0 => 100.0 * (a.0 + b.0) / resent,
-                        _ => 100.0,
+        for (key, what) in [
+            (port::LOSS_OF_RESENT, counter::RATE),
+            (port::LOSS_OF_RESENT_EVER, counter::PER_UPTIME),
+        ] {
+            // Only soft-RoCE has these.
+            let one = |name| of(facts, &[name], what);
+            let errors = ["out_of_seq_request", "rcvd_seq_err"].map(one);
+            let resent = ["completer_retry_err", "duplicate_request"].map(one);
+            let loss = match (errors, resent) {
+                ([Some(a), Some(b)], [Some(c), Some(d)]) => {
+                    let rates = a.zip(b).zip(c.zip(d));
+                    rates.map(|((a, b), (c, d))| {
+                        Percent(match c.0 + d.0 {
+                            resent if resent > 0.0 => 100.0 * (a.0 + b.0) / resent,
+                            _ => 100.0,
+                        })
                     })
-                })
-            }
-            _ => Fact::derived(Percent(100.0), "an adapter that counts what is lost"),
-        };
-        facts.set(port, port::LOSS_OF_RESENT, loss);
+                }
+                _ => Fact::derived(Percent(100.0), "an adapter that counts what is lost"),
+            };
+            facts.set(port, key, loss);
+        }
         facts.set(port, port::SENT_RATE, sent.unwrap_or_else(missing));
         facts.set(port, port::RECEIVED_RATE, received.unwrap_or_else(missing));
     }
@@ -97,11 +104,16 @@ mod tests {
                 let id = facts.instance(Subject::Counter, p, name);
                 facts.derive(id, counter::NAME, (*name).into(), "stated");
                 facts.derive(id, counter::RATE, PerSecond(*per_second), "stated");
+                facts.derive(id, counter::VALUE, (*per_second * 100.0) as u64, "stated");
             }
+            facts.derive(n, node::UPTIME, Seconds(100.0), "stated");
             derive(&mut facts, n);
-            facts
-                .known(p, port::LOSS_OF_RESENT)
-                .map(|share| share.0.round())
+            let share = |key| facts.known(p, key).map(|share: Percent| share.0.round());
+            assert_eq!(
+                share(port::LOSS_OF_RESENT_EVER),
+                share(port::LOSS_OF_RESENT)
+            );
+            share(port::LOSS_OF_RESENT)
         };
         let soft = |order, refused, late, twice| {
             of(&[

@@ -189,6 +189,8 @@ subject! {
     /// was late brings some out of order though none is lost. All of another adapter's mean loss. Source: out_of_seq_request, rcvd_seq_err,
     /// completer_retry_err, duplicate_request.
     LOSS_OF_RESENT: Percent = "loss_of_resent" from "derive counter_rate";
+    /// The same since boot.
+    LOSS_OF_RESENT_EVER: Percent = "loss_of_resent_ever" from "derive counter_rate";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
     HAD_LINK: bool = "had_link" from "derive intended";
     /// The rate at which a strict majority of the equal ports runs (same driver,
