@@ -61,19 +61,19 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         });
         facts.set(port, port::RETRIED_RATE, retried);
         for (key, what) in [
-            (port::LOSS_OF_RESENT, counter::RATE),
-            (port::LOSS_OF_RESENT_EVER, counter::PER_UPTIME),
+            (port::LOSS_OF_PACKETS, counter::RATE),
+            (port::LOSS_OF_PACKETS_EVER, counter::PER_UPTIME),
         ] {
             // Only soft-RoCE has these.
             let one = |name| of(facts, &[name], what);
             let errors = ["out_of_seq_request", "rcvd_seq_err"].map(one);
-            let resent = ["completer_retry_err", "duplicate_request"].map(one);
-            let loss = match (errors, resent) {
+            let packets = ["sent_pkts", "rcvd_pkts"].map(one);
+            let loss = match (errors, packets) {
                 ([Some(a), Some(b)], [Some(c), Some(d)]) => {
                     let rates = a.zip(b).zip(c.zip(d));
                     rates.map(|((a, b), (c, d))| {
                         Percent(match c.0 + d.0 {
-                            resent if resent > 0.0 => 100.0 * (a.0 + b.0) / resent,
+                            all if all > 0.0 => 100.0 * (a.0 + b.0) / all,
                             _ => 100.0,
                         })
                     })
@@ -108,26 +108,29 @@ mod tests {
             }
             facts.derive(n, node::UPTIME, Seconds(100.0), "stated");
             derive(&mut facts, n);
-            let share = |key| facts.known(p, key).map(|share: Percent| share.0.round());
+            let share = |key| {
+                facts
+                    .known(p, key)
+                    .map(|share: Percent| (share.0 * 100.0).round() / 100.0)
+            };
             assert_eq!(
-                share(port::LOSS_OF_RESENT_EVER),
-                share(port::LOSS_OF_RESENT)
+                share(port::LOSS_OF_PACKETS_EVER),
+                share(port::LOSS_OF_PACKETS)
             );
-            share(port::LOSS_OF_RESENT)
+            share(port::LOSS_OF_PACKETS)
         };
-        let soft = |order, refused, late, twice| {
+        let soft = |order, refused, sent, received| {
             of(&[
                 ("out_of_seq_request", order),
                 ("rcvd_seq_err", refused),
-                ("completer_retry_err", late),
-                ("duplicate_request", twice),
+                ("sent_pkts", sent),
+                ("rcvd_pkts", received),
             ])
         };
-        assert_eq!(soft(0.0, 6.0, 39.0, 0.0), Some(15.0));
-        assert_eq!(soft(9.0, 0.0, 0.0, 360.0), Some(3.0));
-        assert_eq!(soft(0.0, 137.0, 189.0, 0.0), Some(72.0));
-        assert_eq!(soft(155.0, 0.0, 0.0, 191.0), Some(81.0));
-        assert_eq!(soft(0.0, 2.0, 0.0, 0.0), Some(100.0));
+        assert_eq!(soft(0.0, 6.0, 58765.0, 7666.0), Some(0.01));
+        assert_eq!(soft(9.0, 0.0, 7666.0, 58765.0), Some(0.01));
+        assert_eq!(soft(0.0, 137.0, 32675.0, 4228.0), Some(0.37));
+        assert_eq!(soft(155.0, 0.0, 4227.0, 32502.0), Some(0.42));
         assert_eq!(of(&[("out_of_sequence", 5.0)]), Some(100.0));
     }
 }

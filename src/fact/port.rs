@@ -185,12 +185,11 @@ subject! {
     /// Requests that it sends again because no answer came in time, during a sample. Source: local_ack_timeout_err, completer_retry_err,
     /// to_retransmits, retrans_timeout_events.
     RETRIED_RATE: PerSecond = "retried_rate" from "derive counter_rate";
-    /// How many sequence errors there are for each request that is sent or received again, during a sample, on soft-RoCE: one that sends again because an answer
-    /// was late brings some out of order though none is lost. All of another adapter's mean loss. Source: out_of_seq_request, rcvd_seq_err,
-    /// completer_retry_err, duplicate_request.
-    LOSS_OF_RESENT: Percent = "loss_of_resent" from "derive counter_rate";
+    /// Sequence errors among the packets of a sample, on soft-RoCE: one that sends again because an answer was late brings some out of order though none
+    /// is lost. All of another adapter's mean loss. Source: out_of_seq_request, rcvd_seq_err, sent_pkts, rcvd_pkts.
+    LOSS_OF_PACKETS: Percent = "loss_of_packets" from "derive counter_rate";
     /// The same since boot.
-    LOSS_OF_RESENT_EVER: Percent = "loss_of_resent_ever" from "derive counter_rate";
+    LOSS_OF_PACKETS_EVER: Percent = "loss_of_packets_ever" from "derive counter_rate";
     /// Whether the port once had link since the driver was loaded: link_downed or carrier_changes say so, or it has link now.
     HAD_LINK: bool = "had_link" from "derive intended";
     /// The rate at which a strict majority of the equal ports runs (same driver,
