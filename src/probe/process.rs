@@ -38,7 +38,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let origin = Origin::Asked(question.clone());
     let read = |value: Result<Arc<Value>, Gap>| {
         let snapshot = ProcessSnapshot::deserialize(&*value?);
-        snapshot.map_err(|error| Gap::not_understood(&question, error.to_string()))
+        let mut snapshot =
+            snapshot.map_err(|error| Gap::not_understood(&question, error.to_string()))?;
+        small_sort::by_key(&mut snapshot.processes, |one| one.pid);
+        Ok(snapshot)
     };
     let (started, first) = ask.value_at(&question);
     let first = match read(first) {
@@ -74,9 +77,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     facts.set_members(Subject::Process, node, members);
     let mut hogs: Vec<Hog<'_>> = Vec::new();
-    let mut processes: Vec<&ProcessState> = first.processes.iter().collect();
-    small_sort::by_key(&mut processes, |one| one.pid);
-    for one in processes {
+    for one in &first.processes {
         let again = second
             .as_ref()
             .map(|(look, window)| (look.get(one.pid), *window));
@@ -244,6 +245,7 @@ struct ProcessSnapshot {
     /// Whether process 1 is among those that are seen.
     #[serde(rename = "first")]
     all_visible: bool,
+    /// In the order of their pids.
     processes: Vec<ProcessState>,
 }
 
@@ -276,7 +278,8 @@ impl ProcessState {
 
 impl ProcessSnapshot {
     fn get(&self, pid: u64) -> Option<&ProcessState> {
-        self.processes.iter().find(|one| one.pid == pid)
+        let at = self.processes.binary_search_by_key(&pid, |one| one.pid);
+        self.processes.get(at.ok()?)
     }
 }
 
