@@ -289,3 +289,16 @@ fn is_retry(message: &str) -> bool {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row whose class does not exist would leave a failure where a warning is meant.
+    #[test]
+    fn each_row_of_a_role_has_a_class() {
+        let rows = [CONSEQUENCE, WARNING, BENIGN].into_iter().flatten();
+        let wrong = rows.filter(|(name, _)| LogClass::from_word(name).is_none());
+        assert_eq!(wrong.count(), 0);
+    }
+}
