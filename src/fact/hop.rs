@@ -44,7 +44,7 @@ subject! {
     REST: IdleReduction = "rest" from "derive pcie_hop";
     /// Whether one end at least counts errors.
     COUNTS_ERRORS: bool = "counts_errors" from "derive pcie_hop";
-    /// Errors of both ends since boot that a repetition mended.
+    /// Errors of both ends since boot that were corrected by sending again.
     LINK_ERRORS: u64 = "link_errors" from "derive pcie_hop";
     /// How often such an error came, on the average since boot.
     LINK_ERROR_RATE: PerSecond = "link_error_rate" from "derive pcie_hop";

@@ -45,7 +45,7 @@ macro_rules! link_subject {
             MAX_PAYLOAD_SUPPORTED: $crate::fact::Bytes = "max_payload_supported" from "pcie";
             /// Whether it counts errors (Advanced Error Reporting). Source: sysfs, whether aer_dev_correctable is there.
             COUNTS_ERRORS: bool = "counts_errors" from "pcie";
-            /// Errors of its link since boot that a repetition mended: receiver errors, bad packets, replays. Source: sysfs aer_dev_correctable.
+            /// Errors of its link since boot that were corrected by sending again: receiver errors, bad packets, replays. Source: sysfs aer_dev_correctable.
             LINK_ERRORS: u64 = "link_errors" from "pcie";
             /// Non-fatal errors since boot, unsupported requests left out: looking for devices makes those. Source: sysfs aer_dev_nonfatal.
             NONFATAL_ERRORS: u64 = "nonfatal_errors" from "pcie";
