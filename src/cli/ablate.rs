@@ -27,7 +27,8 @@ use crate::measure::plan::ablation_arms::{ArmFamily, ArmRequest, arms, parse_var
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::ablation_table::Table;
 use crate::measure::plan::job::JobPlan;
-use crate::measure::plan::run::Plan;
+use crate::measure::plan::memory_request::MemoryRequest;
+use crate::measure::plan::run::{Backend, Plan};
 use crate::measure::run::ablation::job::{JobRuns, measure_job};
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::probe::collective;
@@ -49,7 +50,8 @@ const BUDGET: Duration = Duration::from_secs(300);
 /// Take one path after the other away, and say from the figures which one the job waits for.
 ///
 /// An arm is a run with some of NCCL's variables set; the baseline sets none. Without NCCL (--backend verbs, tcp) arms change the connections, the rail,
-/// the size of writes and packets, and between nodes take RDMA away. Arms are measured in rounds, each in another order, and each run in fresh
+/// the size of writes and packets, and between nodes take RDMA away; with --backend verbs --with gdr data goes between GPUs, and an arm has it in the host's
+/// memory. Arms are measured in rounds, each in another order, and each run in fresh
 /// processes, since NCCL reads its environment once. A table of what somebody measured already is judged the same way, by its figures alone.
 #[derive(Debug, Args)]
 pub struct AblateArgs {
@@ -109,6 +111,26 @@ pub struct AblateArgs {
     pub format: MeasurementFormat,
 }
 
+impl AblateArgs {
+    /// The ranks that are asked for. An adapter's way to GPUs can only be taken away where the data is on them.
+    fn ranks(&self) -> anyhow::Result<MeasureArgs> {
+        let mut who = self.who.clone();
+        let allowed: &[ArmFamily] = match who.backend {
+            None | Some(Backend::Nccl) => return Ok(who),
+            Some(Backend::Verbs) => &[ArmFamily::Gdr],
+            Some(Backend::Tcp) => &[],
+        };
+        if self.with.iter().any(|family| !allowed.contains(family)) {
+            let why = "--with: NCCL alone has these arms; --backend verbs has gdr";
+            return Err(BadUsage(why.into()).into());
+        }
+        if !self.with.is_empty() {
+            who.memory = MemoryRequest::Gpu;
+        }
+        Ok(who)
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -118,6 +140,7 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
+    let who = &args.ranks()?;
     let mut verdict = SharedVerdict::alone();
     let table = match (&args.table, args.arm_files.is_empty()) {
         (Some(file), _) => Some(read_table(file)?),
@@ -137,7 +160,7 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
         (None, None) if !args.job.is_empty() => (measure_users_job(args)?, None),
         (None, None) => {
             let request = request(args);
-            match assembly::start(&args.who, &args.together, |_, _| Ok(args.who.clone()))? {
+            match assembly::start(who, &args.together, |_, _| Ok(who.clone()))? {
                 Start::Over(MeasurementEnd::Elsewhere(exit)) => return Ok(exit),
                 Start::Over(MeasurementEnd::Here(recording, why, said)) => {
                     verdict = said;
@@ -155,7 +178,7 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
                     verdict = ready.verdict;
                     (recording, why)
                 }
-                Start::Alone => measuring::measured(&args.who, |recording, ranks| {
+                Start::Alone => measuring::measured(who, |recording, ranks| {
                     measure_arms(recording, ranks, &request, None, output::progress)
                 })?,
             }

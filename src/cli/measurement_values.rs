@@ -38,7 +38,7 @@ values! { BackendRequest:
 values! { ArmFamily:
     Algo "algo" "The algorithms: NCCL_ALGO=Ring, Tree, NVLS, CollNetDirect"
     CrossNic "cross-nic" "Rings that stay on one rail, or do not: NCCL_CROSS_NIC=0, 1, 2"
-    Gdr "gdr" "GPUDirect RDMA off, and over any distance: NCCL_NET_GDR_LEVEL=LOC, SYS"
+    Gdr "gdr" "GPUDirect RDMA off, and over any distance: NCCL_NET_GDR_LEVEL=LOC, SYS; also with --backend verbs"
     Qps "qps" "Queue pairs for each connection: NCCL_IB_QPS_PER_CONNECTION=2, 4"
     NetSocket "net-socket" "Sockets with more threads: NCCL_NET=Socket, and with it NCCL_SOCKET_NTHREADS=4"
     Nvls "nvls" "NVLink SHARP off: NCCL_NVLS_ENABLE=0"

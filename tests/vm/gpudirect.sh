@@ -37,12 +37,17 @@ mount --bind $stage/driver /proc/driver && mount --bind $stage/bus /sys/bus/pci 
 cp /extra/standin/libstandin_cuda.so $stage/lib/libcuda.so.1
 export CUDA_VISIBLE_DEVICES=0,1
 
-bench() { # NAME MACHINE WAY COLLECTIVE options...: its report to NAME.json; the status is the doctor's
+bench() { # NAME MACHINE WAY COLLECTIVE options...
+    local name=$1 machine=$2 way=$3
+    shift 3
+    measure $name $machine $way bench "$@" --warmups 0 --trials 1
+}
+measure() { # NAME MACHINE WAY SUBCOMMAND options...: its report to NAME.json; the status is the doctor's
     local name=$1 machine=$2 way=$3
     shift 3
     LD_LIBRARY_PATH=$stage/lib:$LD_LIBRARY_PATH LD_PRELOAD=/extra/standin/libstandin_verbs.so \
         RDMA_DOCTOR_STANDIN=/extra/standin/$machine.toml RDMA_DOCTOR_STANDIN_VERBS=$way \
-        timeout 300 $doctor bench "$@" --backend verbs --force --device rxe0/1,rxe1/1 --message 64K --warmups 0 --trials 1 \
+        timeout 300 $doctor "$@" --backend verbs --force --device rxe0/1,rxe1/1 --message 64K \
         --record $out/$name.jsonl --no-redact --format json >"$out/$name.json" 2>"$out/$name.stderr"
 }
 why() { # NAME
@@ -77,6 +82,16 @@ right peer && [ $status = 0 ] || fail "peer: status $status: $(why peer)"
 says peer '"way": "peer-memory"'
 says peer 'DMA_BUF_SUPPORTED is 0'
 [ $failed = 1 ] || echo "ok: peer memory"
+
+# GPUDirect RDMA taken away: the same operation from the host's memory, as an arm.
+measure arms cuda-h100 dma-buf ablate --with gdr --only --ranks 2 --rounds 1 --size 1M
+status=$?
+[ $status -le 3 ] && [ -s $out/arms.json ] || fail "arms: status $status: $(why arms)"
+replies() { grep -F '"bench":"collective"' $out/arms.jsonl | grep -F "\"arm\":\"$1\"" | grep -F '"ms":'; }
+[ "$(replies baseline | grep -cF '"gpu_memory":true')" = 2 ] || fail "arms: the baseline's data is not on GPUs"
+[ "$(replies gdr-off | wc -l)" = 2 ] || fail "arms: nothing was measured without GPUDirect RDMA"
+! replies gdr-off | grep -qF '"gpu_memory":true' || fail "arms: the arm's data is on GPUs"
+[ $failed = 1 ] || echo "ok: GPUDirect RDMA is taken away as an arm"
 
 # Writes that never reach the GPU: nothing fails, and no value is right.
 bench elsewhere cuda-h100 elsewhere send-recv --memory both --ranks 2 -b 1M

@@ -1,6 +1,7 @@
 //! The arms where the host moves the data (verbs, sockets): what each changes of a rank's placement, since no library reads a variable there.
 
 use super::ablation::Set;
+use super::ablation_arms::gdr_off;
 use super::rank_choice::ChosenRanks;
 use super::run::{Backend, RankPlacement};
 
@@ -14,6 +15,13 @@ pub(super) const STREAMS: &str = "streams";
 const MESSAGE: &str = "message";
 /// Bytes of a packet.
 pub(super) const MTU: &str = "mtu";
+
+/// Whether what is on GPUs in the baseline is there in an arm that sets this: sockets carry the host's memory, and so does an adapter that may reach no GPU.
+pub(super) fn is_on_gpus(set: &Set, backend: Backend) -> bool {
+    let is_off = |(name, value): (&str, &str)| set.get(name).is_some_and(|own| own == value);
+    let without_gdr = || (gdr_off().iter()).all(|(name, value)| is_off((name, value)));
+    backend == Backend::Nccl || !(is_off(SOCKETS) || without_gdr())
+}
 
 /// The sets of these ranks' arms, without the baseline.
 pub fn host_arms(chosen: &ChosenRanks) -> Vec<Set> {

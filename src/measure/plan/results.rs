@@ -98,12 +98,9 @@ impl Results {
 
     /// What the ranks of an arm measured at each point, in the order of the plan.
     pub fn rows(&self, arm: usize) -> Vec<Row> {
-        let further: &[Point] = match arm {
-            0 => &self.plan.baseline_points,
-            _ => &[],
-        };
-        let points = self.plan.points.iter().chain(further);
+        let points = self.plan.points_of(arm);
         points
+            .iter()
             .enumerate()
             .map(|(at, point)| self.row(arm, at, point))
             .collect()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::collective::{Collective, DataType, Reduction};
-use super::host_arms::placed;
+use super::host_arms::{self, placed};
 use crate::source::Question;
 use crate::source::question::Argument;
 
@@ -118,9 +118,18 @@ impl Point {
 
     /// A sum of single-precision numbers over all ranks, out of place, in whole elements of each rank.
     pub fn all_reduce(bytes: u64, ranks: u64) -> Self {
+        Self::single_precision(Collective::AllReduce, bytes, ranks)
+    }
+
+    /// Single-precision numbers from each rank to the next.
+    pub fn send_recv(bytes: u64, ranks: u64) -> Self {
+        Self::single_precision(Collective::SendRecv, bytes, ranks)
+    }
+
+    fn single_precision(collective: Collective, bytes: u64, ranks: u64) -> Self {
         let dtype = DataType::Float32;
         Point {
-            collective: Collective::AllReduce,
+            collective,
             bytes: dtype.whole(bytes, ranks),
             dtype,
             op: Reduction::Sum,
@@ -241,6 +250,23 @@ impl Plan {
         }
     }
 
+    /// The operations of an arm's runs, in their order, with their data where the arm has it.
+    pub fn points_of(&self, arm: usize) -> Vec<Point> {
+        let further = match arm {
+            0 => self.baseline_points.as_slice(),
+            _ => &[],
+        };
+        let points = self.points.iter().chain(further).cloned();
+        let is_on_gpus = |set| host_arms::is_on_gpus(set, self.backend);
+        let on_gpus = self.arms.get(arm).is_none_or(|arm| is_on_gpus(&arm.set));
+        points
+            .map(|point| Point {
+                gpu_memory: point.gpu_memory && on_gpus,
+                ..point
+            })
+            .collect()
+    }
+
     /// Takes the sizes and repetitions that ranks have settled on, so that all further runs have the same.
     pub fn adopt(&mut self, measured: &[Point]) {
         let own = self.points.iter_mut().chain(&mut self.baseline_points);
@@ -282,6 +308,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::plan::ablation_arms::gdr_off;
 
     #[test]
     fn a_plan_is_a_reply_and_its_runs_are_questions() {
@@ -324,6 +351,24 @@ mod tests {
             serde_json::to_string(&question).unwrap(),
             r#"{"bench":"collective","arm":"ib-off","log":1,"round":2}"#
         );
+        plan.points[0].gpu_memory = true;
+        plan.baseline_points = plan.points.clone();
+        let gdr_off = Arm {
+            name: "gdr-off".into(),
+            set: gdr_off(),
+        };
+        plan.arms.push(gdr_off);
+        let on_gpus = |plan: &Plan, arm| -> Vec<bool> {
+            let points = plan.points_of(arm).into_iter();
+            points.map(|point| point.gpu_memory).collect()
+        };
+        for backend in [Backend::Tcp, Backend::Verbs] {
+            plan.backend = backend;
+            assert_eq!(on_gpus(&plan, 0), [true, true]);
+            assert_eq!(on_gpus(&plan, 1), [false]);
+            assert_eq!(on_gpus(&plan, 2), [false]);
+        }
+        plan.arms.pop();
         plan.runs[0].arm = 2;
         assert!(Plan::from_value(&plan.to_value()).is_err());
     }

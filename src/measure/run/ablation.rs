@@ -18,10 +18,11 @@ use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmRequest, arms, gdr_off};
 use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds, round_in_words};
 use crate::measure::plan::host_arms::host_arms;
+use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::reply::{RankReply, measured_points};
 use crate::measure::plan::results::{Results, RunResult};
-use crate::measure::plan::run::{Arm, Backend, Plan, Point, Run};
+use crate::measure::plan::run::{Arm, Backend, Plan, Point, RankPlacement, Run};
 use crate::nccl_log::Digest;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
@@ -69,9 +70,13 @@ pub fn measure_arms(
         false => SIZE_IN_HOST_MEMORY,
     });
     let count = ranks.ranks.len() as u64;
+    let has_gpu = |rank: &RankPlacement| rank.gpu.is_some();
+    let in_gpu_memory = ranks.backend == Backend::Verbs && ranks.ranks.iter().all(has_gpu);
     let begun = request.begun.clone();
     let points = match &begun {
         Some(begun) => begun.points.clone(),
+        // The processor cannot add up what is on GPUs.
+        None if in_gpu_memory => MemoryRequest::Gpu.place(vec![Point::send_recv(size, count)]),
         None => vec![Point::all_reduce(size, count)],
     };
     let own = team.map(|team| team.own_of(&ranks));
@@ -81,8 +86,15 @@ pub fn measure_arms(
     let also = on_gpus && request.size.is_none();
     let largest = also.then(|| Point::all_reduce(REFERENCE, count));
     let mut asked = request.arms.clone();
-    if !on_gpus && std::mem::take(&mut asked.switches) {
-        asked.variables.splice(0..0, host_arms(&ranks));
+    if !on_gpus {
+        if std::mem::take(&mut asked.switches) {
+            asked.variables.splice(0..0, host_arms(&ranks));
+        }
+        // What NCCL alone reads changes nothing here.
+        asked.families.clear();
+        if in_gpu_memory {
+            asked.variables.push(gdr_off());
+        }
     }
     let arms = arms(&asked);
     let plan = match begun {

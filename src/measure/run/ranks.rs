@@ -658,17 +658,13 @@ fn start(
         let events = events.clone();
         std::thread::Builder::new().spawn(move || read_log(pipe, &events))?;
     }
-    let mut points = plan.points.clone();
-    if arm.name == Arm::BASELINE {
-        points.extend_from_slice(&plan.baseline_points);
-    }
     let job = RankJob {
         rank: number,
         ranks: plan.ranks.len(),
         place,
         backend,
         library: plan.library.clone(),
-        points,
+        points: plan.points_of(run.arm),
         seconds: how.deadline.as_secs_f64(),
         seed: plan.seed,
     };
