@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use super::address::mtu_bytes;
-use super::failure::library_failure;
+use super::failure::LibraryCall;
 use super::library::context::Context;
 use super::library::pair::LocalEndpoint;
 use crate::fact::gid::GidType;
@@ -154,12 +154,11 @@ impl Port {
             }
             None => first_active().ok_or_else(|| named("verbs", "no RDMA port is active"))?,
         };
-        let context =
-            Context::open(&device).map_err(|e| library_failure("ibv_open_device", &device, &e))?;
+        let context = Context::open(&device).in_call("ibv_open_device", &device)?;
         let port = format!("{device}/{number}");
         let said = context
             .query_port(number)
-            .map_err(|e| library_failure("ibv_query_port", &port, &e))?;
+            .in_call("ibv_query_port", &port)?;
         let field = |name: &str| said.get(name).and_then(Value::as_u64).unwrap_or(0);
         // IBV_PORT_ACTIVE
         if field("state") != 4 {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::failure::library_failure;
+use super::failure::LibraryCall;
 use super::gpu::{self, Gpu, Pages};
 use super::library::domain::{Addressed, Domain, Registered};
 use super::library::pair::Target;
@@ -22,10 +22,10 @@ impl RegisteredMemory {
     /// Allocates and registers host memory.
     pub(crate) fn new_host(domain: &Rc<Domain>, length: usize) -> Result<Self, Failure> {
         let what = format!("{length} bytes");
-        let memory = PageMemory::new(length);
-        let memory = memory.map_err(|e| library_failure("mmap", &what, &Refusal::Errno(e)))?;
-        let registered = Registered::new(domain, memory);
-        let registered = registered.map_err(|(e, _)| library_failure("ibv_reg_mr", &what, &e))?;
+        let memory = PageMemory::new(length).map_err(Refusal::Errno);
+        let registered = Registered::new(domain, memory.in_call("mmap", &what)?);
+        let registered =
+            (registered.map_err(|(refusal, _)| refusal)).in_call("ibv_reg_mr", &what)?;
         Ok(RegisteredMemory::Host(registered))
     }
 

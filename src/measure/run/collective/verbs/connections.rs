@@ -8,7 +8,7 @@ use super::layout::{AHEAD, WINDOW};
 use super::transfer::{PieceTransport, TransportEvent};
 use crate::live::element;
 use crate::live::failure::Failure;
-use crate::live::verbs::failure::library_failure;
+use crate::live::verbs::failure::LibraryCall;
 use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
@@ -87,11 +87,10 @@ impl Connections {
         ranks: usize,
         pairs: usize,
     ) -> Result<Self, Failure> {
-        let domain = Domain::new(context).map_err(|e| library_failure("ibv_alloc_pd", "", &e))?;
+        let domain = Domain::new(context).in_call("ibv_alloc_pd", "")?;
         let room = ranks.saturating_sub(1).max(1) * pairs * (SENDS + RECEIVES) as usize;
-        let queue = CompletionQueue::new(context, room);
-        let queue =
-            queue.map_err(|e| library_failure("ibv_create_cq", &format!("{room} entries"), &e))?;
+        let queue = CompletionQueue::new(context, room)
+            .in_call("ibv_create_cq", format_args!("{room} entries"))?;
         let mut ways = Vec::new();
         ways.resize_with(ranks, || None);
         Ok(Connections {
@@ -163,13 +162,13 @@ impl Connections {
         }
         let mut pairs = Vec::with_capacity(self.pairs);
         for number in 0..self.pairs {
-            let pair = QueuePair::new(&self.domain, &self.queue, SENDS, RECEIVES);
-            let pair = pair.map_err(|e| library_failure("ibv_create_qp", &at, &e))?;
-            let init = pair.initialise(&self.near);
-            init.map_err(|e| library_failure("ibv_modify_qp", &format!("INIT, {at}"), &e))?;
+            let pair = QueuePair::new(&self.domain, &self.queue, SENDS, RECEIVES)
+                .in_call("ibv_create_qp", &at)?;
+            pair.initialise(&self.near)
+                .in_call("ibv_modify_qp", format_args!("INIT, {at}"))?;
             for _ in 0..RECEIVES {
-                let posted = pair.receive(work_id(WorkKind::Receive, other, number));
-                posted.map_err(|e| library_failure("ibv_post_recv", &at, &e))?;
+                pair.receive(work_id(WorkKind::Receive, other, number))
+                    .in_call("ibv_post_recv", &at)?;
             }
             pairs.push(pair);
         }
@@ -198,10 +197,10 @@ impl Connections {
             Some(gid) => format!("rank {other}, {gid}"),
             None => format!("rank {other}, LID {}", far.lid),
         };
-        let ready = pair.ready_to_receive(&self.near, far);
-        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTR, to {to}"), &e))?;
-        let ready = pair.ready_to_send(&self.near, MEASURED);
-        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTS, to {to}"), &e))
+        pair.ready_to_receive(&self.near, far)
+            .in_call("ibv_modify_qp", format_args!("RTR, to {to}"))?;
+        pair.ready_to_send(&self.near, MEASURED)
+            .in_call("ibv_modify_qp", format_args!("RTS, to {to}"))
     }
 
     /// Sets the address and key of the other rank's memory.
@@ -213,14 +212,12 @@ impl Connections {
 
     /// Requests a wake-up for the next completion; the queue must be polled once more before waiting.
     pub(super) fn arm(&self) -> Result<(), Failure> {
-        let armed = self.queue.arm();
-        armed.map_err(|e| library_failure("ibv_req_notify_cq", "", &e))
+        self.queue.arm().in_call("ibv_req_notify_cq", "")
     }
 
     /// Waits for the next completion, `at_most` this long.
     pub(super) fn wait(&self, at_most: Duration) -> Result<(), Failure> {
-        let waited = self.queue.wait(at_most);
-        waited.map_err(|e| library_failure("ibv_get_cq_event", "", &e))
+        self.queue.wait(at_most).in_call("ibv_get_cq_event", "")
     }
 
     /// Sends an empty write to each of these ranks: if the device does not respond, a completion reports it.
@@ -232,10 +229,9 @@ impl Connections {
             if way.probing || way.busy[0] >= SENDS {
                 continue;
             }
-            let posted = way.pairs[0]
-                .probe_liveness(work_id(WorkKind::LivenessProbe, *other, 0), way.memory);
-            posted
-                .map_err(|e| library_failure("ibv_post_send", &format!("to rank {other}"), &e))?;
+            way.pairs[0]
+                .probe_liveness(work_id(WorkKind::LivenessProbe, *other, 0), way.memory)
+                .in_call("ibv_post_send", format_args!("to rank {other}"))?;
             way.probing = true;
             way.busy[0] += 1;
         }
@@ -277,14 +273,15 @@ impl PieceTransport for Connections {
             address: way.memory.address + place as u64,
             key: way.memory.key,
         };
-        let posted = way.pairs[pair].write(
-            work_id(WorkKind::Write, to, pair),
-            held.local_target(),
-            from,
-            target,
-            0,
-        );
-        posted.map_err(|e| library_failure("ibv_post_send", &format!("to rank {to}"), &e))?;
+        way.pairs[pair]
+            .write(
+                work_id(WorkKind::Write, to, pair),
+                held.local_target(),
+                from,
+                target,
+                0,
+            )
+            .in_call("ibv_post_send", format_args!("to rank {to}"))?;
         way.busy[pair] += 1;
         Ok(true)
     }
@@ -296,8 +293,9 @@ impl PieceTransport for Connections {
         if way.busy[0] >= SENDS {
             return Ok(false);
         }
-        let posted = way.pairs[0].send_immediate(work_id(WorkKind::Credit, to, 0), number);
-        posted.map_err(|e| library_failure("ibv_post_send", &format!("to rank {to}"), &e))?;
+        way.pairs[0]
+            .send_immediate(work_id(WorkKind::Credit, to, 0), number)
+            .in_call("ibv_post_send", format_args!("to rank {to}"))?;
         way.busy[0] += 1;
         Ok(true)
     }
@@ -343,16 +341,15 @@ impl PieceTransport for Connections {
                 }
             }
         });
-        taken.map_err(|e| library_failure("ibv_poll_cq", "", &e))?;
+        taken.in_call("ibv_poll_cq", "")?;
         if let Some((_, failure)) = failure {
             return Err(failure);
         }
         for (other, pair) in again {
             if let Some(Some(way)) = self.peers.get(other) {
-                let posted = way.pairs[pair].receive(work_id(WorkKind::Receive, other, pair));
-                posted.map_err(|e| {
-                    library_failure("ibv_post_recv", &format!("for rank {other}"), &e)
-                })?;
+                way.pairs[pair]
+                    .receive(work_id(WorkKind::Receive, other, pair))
+                    .in_call("ibv_post_recv", format_args!("for rank {other}"))?;
             }
         }
         Ok(())
@@ -414,11 +411,8 @@ mod tests {
             failure.to_string(),
             "ibv_poll_cq: transport retry counter exceeded (IBV_WC_RETRY_EXC_ERR, vendor error 129): RDMA write to rank 3"
         );
-        let failure = library_failure(
-            "ibv_reg_mr",
-            "4096 bytes",
-            &Refusal::Errno(crate::source::Errno::ENOMEM),
-        );
+        let refused: Result<(), _> = Err(Refusal::Errno(crate::source::Errno::ENOMEM));
+        let failure = refused.in_call("ibv_reg_mr", "4096 bytes").unwrap_err();
         assert_eq!(failure.code, Some(12));
         assert!(failure.error.starts_with("4096 bytes: "), "{failure}");
     }

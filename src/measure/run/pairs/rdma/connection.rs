@@ -11,7 +11,7 @@ use super::{GreetingResult, WriteResult};
 use crate::live::clock;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::{Address, mtu_bytes};
-use crate::live::verbs::failure::library_failure;
+use crate::live::verbs::failure::LibraryCall;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
@@ -107,17 +107,13 @@ impl Connection {
     ) -> Result<Self, Failure> {
         let sends = DEPTH as u32 + 8;
         let room = (sends + RECEIVES) as usize;
-        let queue = CompletionQueue::new(context, room);
-        let queue =
-            queue.map_err(|e| library_failure("ibv_create_cq", &format!("{room} entries"), &e))?;
+        let queue = CompletionQueue::new(context, room)
+            .in_call("ibv_create_cq", format_args!("{room} entries"))?;
         let queue = Rc::new(queue);
-        let pair = QueuePair::new(domain, &queue, sends, RECEIVES);
-        let pair = pair.map_err(|e| library_failure("ibv_create_qp", "", &e))?;
-        let init = pair.initialise(&near);
-        init.map_err(|e| library_failure("ibv_modify_qp", "INIT", &e))?;
+        let pair = QueuePair::new(domain, &queue, sends, RECEIVES).in_call("ibv_create_qp", "")?;
+        pair.initialise(&near).in_call("ibv_modify_qp", "INIT")?;
         for _ in 0..RECEIVES {
-            let posted = pair.receive(RECEIVE);
-            posted.map_err(|e| library_failure("ibv_post_recv", "", &e))?;
+            pair.receive(RECEIVE).in_call("ibv_post_recv", "")?;
         }
         let end = ConnectionEnd {
             address,
@@ -175,10 +171,12 @@ impl Connection {
         }
         let to = format!("from GID {} to GID {}", own.gid, theirs.gid);
         let way = own.far(theirs, far.pair);
-        let ready = self.pair.ready_to_receive(&self.near, &way);
-        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTR, {to}"), &e))?;
-        let ready = self.pair.ready_to_send(&self.near, MEASURED);
-        ready.map_err(|e| library_failure("ibv_modify_qp", &format!("RTS, {to}"), &e))?;
+        self.pair
+            .ready_to_receive(&self.near, &way)
+            .in_call("ibv_modify_qp", format_args!("RTR, {to}"))?;
+        self.pair
+            .ready_to_send(&self.near, MEASURED)
+            .in_call("ibv_modify_qp", format_args!("RTS, {to}"))?;
         self.far = Some(far);
         Ok(())
     }
@@ -239,8 +237,9 @@ impl Connection {
             while !is_over && under_way < allowed {
                 let from = next * PIECE..(next + 1) * PIECE;
                 let to = self.target(from.start);
-                let posted = self.pair.put(WRITE, self.region.near, from, to);
-                posted.map_err(|e| library_failure("ibv_post_send", "", &e))?;
+                self.pair
+                    .put(WRITE, self.region.near, from, to)
+                    .in_call("ibv_post_send", "")?;
                 next = (next + 1) % DEPTH;
                 under_way += 1;
             }
@@ -345,8 +344,9 @@ impl Connection {
     /// Writes a word to the other end with an immediate, so that it notices.
     fn send_word(&self, word: u32) -> Result<(), Failure> {
         let to = self.target(Self::WORDS.start);
-        let posted = (self.pair).write(SAY, self.region.near, Self::WORDS, to, word);
-        posted.map_err(|e| library_failure("ibv_post_send", "", &e))
+        (self.pair)
+            .write(SAY, self.region.near, Self::WORDS, to, word)
+            .in_call("ibv_post_send", "")
     }
 
     /// Polls for completions.
@@ -376,13 +376,12 @@ impl Connection {
                 _ => again += 1,
             }
         });
-        taken.map_err(|e| library_failure("ibv_poll_cq", "", &e))?;
+        taken.in_call("ibv_poll_cq", "")?;
         if look.failed.is_none() {
             look.failed = flushed;
         }
         for _ in 0..again {
-            let posted = self.pair.receive(RECEIVE);
-            posted.map_err(|e| library_failure("ibv_post_recv", "", &e))?;
+            self.pair.receive(RECEIVE).in_call("ibv_post_recv", "")?;
         }
         Ok(look)
     }

@@ -9,7 +9,7 @@ use super::connection::{Connection, ConnectionEnd, MemoryRegion};
 use super::{OpenedPort, PortCommand, PortReply};
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
-use crate::live::verbs::failure::library_failure;
+use crate::live::verbs::failure::LibraryCall;
 use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::domain::Domain;
 use crate::live::verbs::library::pair::LocalEndpoint;
@@ -102,8 +102,7 @@ impl PortServer {
         };
         let wish = PortRequest::new(&place, variable)?;
         let port = Port::open(Some(device), &wish, variable)?;
-        let domain =
-            Domain::new(&port.context).map_err(|e| library_failure("ibv_alloc_pd", "", &e))?;
+        let domain = Domain::new(&port.context).in_call("ibv_alloc_pd", "")?;
         let domain = Rc::new(domain);
         let host = RegisteredMemory::new_host(&domain, Connection::MEMORY)?;
         let address = Address::of(&port)?;
