@@ -297,22 +297,22 @@ link_subject! {
     POWER_BRAKE_TIME: Seconds = "power_brake_time" from "nvml";
     /// Its temperature, in degrees Celsius. Source: nvmlDeviceGetTemperature.
     TEMPERATURE: u64 = "temperature" from "nvml";
-    /// The temperature at which its clocks go down, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, slowdown.
+    /// The temperature at which its clocks go down, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, slowdown; of AMD hwmon temp2_crit.
     SLOWDOWN_TEMPERATURE: u64 = "slowdown_temperature" from "nvml";
-    /// The temperature at which it switches off, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, shutdown.
+    /// The temperature at which it switches off, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, shutdown; of AMD hwmon temp2_emergency.
     SHUTDOWN_TEMPERATURE: u64 = "shutdown_temperature" from "nvml";
     /// How many degrees are left until its clocks go down, by its own sensors; 0 if none are. Source: nvmlDeviceGetMarginTemperature, else
     /// slowdown threshold less temperature.
     THERMAL_MARGIN: u64 = "thermal_margin" from "nvml";
-    /// The temperature of its memory, in degrees Celsius. Source: NVML's field MEMORY_TEMP.
+    /// The temperature of its memory, in degrees Celsius. Source: NVML's field MEMORY_TEMP; of AMD hwmon temp3_input.
     MEMORY_TEMPERATURE: u64 = "memory_temperature" from "nvml";
     /// The highest temperature at which its memory runs at full clock, in degrees Celsius. Source: nvmlDeviceGetTemperatureThreshold, memory.
     MAX_MEMORY_TEMPERATURE: u64 = "max_memory_temperature" from "nvml";
-    /// Its power draw in watts. Source: nvmlDeviceGetPowerUsage.
+    /// Its power draw in watts. Source: nvmlDeviceGetPowerUsage; of AMD hwmon power1_average, power1_input.
     POWER: u64 = "power" from "nvml";
-    /// Its power limit in watts: the lowest of all limits. Source: nvmlDeviceGetEnforcedPowerLimit.
+    /// Its power limit in watts: the lowest of all limits. Source: nvmlDeviceGetEnforcedPowerLimit; of AMD hwmon power1_cap.
     POWER_LIMIT: u64 = "power_limit" from "nvml";
-    /// Its default power limit in watts. Source: nvmlDeviceGetPowerManagementDefaultLimit.
+    /// Its default power limit in watts. Source: nvmlDeviceGetPowerManagementDefaultLimit; of AMD hwmon power1_cap_default.
     DEFAULT_POWER_LIMIT: u64 = "default_power_limit" from "nvml";
     /// Packets that it sent again over PCIe, since it was reset. Source: nvmlDeviceGetPcieReplayCounter.
     PCIE_REPLAYS: u64 = "pcie_replays" from "nvml";

@@ -17,6 +17,20 @@ words! {
     }
 }
 
+words! {
+    /// Forward error correction of a link (IEEE 802.3).
+    pub enum Fec {
+        /// None.
+        Off = "off",
+        /// Reed-Solomon: clauses 91, 108, 119 and 134.
+        Rs = "rs",
+        /// Fire code: clause 74.
+        BaseR = "baser",
+        /// Reed-Solomon with short frames, for less delay.
+        LowLatency = "llrs",
+    }
+}
+
 subject! {
     /// A network device that belongs to an RDMA device, or that carries a default route.
     Netdev = "netdev" from "netdev";
@@ -71,6 +85,12 @@ subject! {
     PAUSE_RX: bool = "pause_rx" from "qos";
     /// Whether it sends pause frames of the whole link. Source: ETHTOOL_GPAUSEPARAM.
     PAUSE_TX: bool = "pause_tx" from "qos";
+    /// The forward error correction in force, of the members if it is a bond. Source: ETHTOOL_GFECPARAM.
+    FEC: Fec = "fec" from "qos";
+    /// Whether it cuts TCP's data into segments (TSO). Source: ETHTOOL_GTSO.
+    TSO: bool = "tso" from "ethtool";
+    /// Whether it joins the segments that it receives (GRO). Source: ETHTOOL_GGRO.
+    GRO: bool = "gro" from "ethtool";
     /// Whether the driver counts pauses and drops at the port. Source: ETHTOOL_GSTATS.
     COUNTS_DROPS: bool = "counts_drops" from "qos";
     /// Packets that the port dropped for want of room in its buffer, since the driver was loaded. Source: ETHTOOL_GSTATS, rx_discards_phy.

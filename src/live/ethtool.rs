@@ -1,4 +1,4 @@
-//! Network devices: link settings, module memory, pause settings and statistics, as ethtool(8) reads them.
+//! Network devices: link settings, module memory, error correction, offloads, pause settings and statistics, as ethtool(8) reads them.
 //!
 //! None changes anything: module memory needs `CAP_NET_ADMIN`, the others need no privilege.
 
@@ -15,7 +15,8 @@ use crate::source::question::Call;
 use crate::source::wire::to_hex;
 use crate::source::{Answer, Errno, Refusal};
 
-/// Answers `ethtool_link_settings`, `ethtool_module_eeprom`, `ethtool_pause` and `ethtool_statistics`, each of one netdev.
+/// Answers `ethtool_link_settings`, `ethtool_module_eeprom`, `ethtool_fec`, `ethtool_offloads`, `ethtool_pause` and `ethtool_statistics`, each of one
+/// netdev.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let netdev = call
         .text("netdev")
@@ -28,6 +29,8 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
             Ok(json!({ "supported": to_hex(&supported) }))
         }
         "ethtool_module_eeprom" => module::read(&netdev),
+        "ethtool_fec" => ioctl::fec(&netdev),
+        "ethtool_offloads" => ioctl::offloads(&netdev),
         "ethtool_pause" => ioctl::pause(&netdev),
         "ethtool_statistics" => statistics::read(&netdev),
         name => Err(Refusal::unknown_call(name)),

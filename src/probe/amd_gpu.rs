@@ -1,5 +1,5 @@
-//! What the kernel's amdgpu says of AMD's GPUs without a library: errors of memory and logic (RAS), whether programs can compute on them, and their
-//! xGMI links (KFD).
+//! What the kernel's amdgpu says of AMD's GPUs without a library: errors of memory and logic (RAS), temperatures and power (hwmon), whether programs can
+//! compute on them, and their xGMI links (KFD).
 //!
 //! Modelled on the kernel's documentation (gpu/amdgpu/ras) and on kfd_topology.c; not seen on hardware. The file `xgmi_error` is not read: reading it
 //! clears what it says.
@@ -69,6 +69,45 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, own: Id) {
         if let Presence::Present(files, _) = ask.names_if_any(&*ras) {
             errors(ask, facts, id, &ras, &files);
         }
+        let hwmon = format!("{DEVICES}/{name}/hwmon");
+        if let Presence::Present(names, _) = ask.names_if_any(&*hwmon)
+            && let Some(name) = names.iter().find(|name| name.starts_with("hwmon"))
+        {
+            sensors(ask, facts, id, &inside(&hwmon, name));
+        }
+    }
+}
+
+/// Temperatures in thousandths of a degree, and power in millionths of a watt: sensor 2 is at the junction, 3 in the memory. A limit of 0 is none.
+fn sensors(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
+    let of = |file: &str, parts: u64| {
+        let value = ask.parse(inside(dir, file), super::whole_number);
+        value.map(|value| value.saturating_add(parts / 2) / parts)
+    };
+    let limit = |file: &str, parts: u64| {
+        of(file, parts).and_then(|limit| match limit {
+            0 => Err("the limit is 0".to_owned()),
+            limit => Ok(limit),
+        })
+    };
+    let (degrees, watts) = (1000, 1_000_000);
+    let (now, slows) = (of("temp2_input", degrees), limit("temp2_crit", degrees));
+    let margin = slows.clone().zip(now.clone());
+    let margin = margin.map(|(slows, now)| slows.saturating_sub(now));
+    // Later GPUs measure power at once, earlier ones over a second.
+    let power = of("power1_average", watts).or_else(|| of("power1_input", watts));
+    for (key, value) in [
+        (gpu::TEMPERATURE, now),
+        (gpu::SLOWDOWN_TEMPERATURE, slows),
+        (gpu::THERMAL_MARGIN, margin),
+        (gpu::SHUTDOWN_TEMPERATURE, limit("temp2_emergency", degrees)),
+        (gpu::MEMORY_TEMPERATURE, of("temp3_input", degrees)),
+        (gpu::MAX_MEMORY_TEMPERATURE, limit("temp3_crit", degrees)),
+        (gpu::POWER, power),
+        (gpu::POWER_LIMIT, limit("power1_cap", watts)),
+        (gpu::DEFAULT_POWER_LIMIT, limit("power1_cap_default", watts)),
+    ] {
+        facts.set(id, key, value);
     }
 }
 
@@ -273,6 +312,37 @@ mod tests {
             .unwrap();
         let least = facts.at_least(id, gpu::EQUALS_XGMI_LINKS.index);
         assert_eq!(least, Some(&crate::fact::Value::Count(1)));
+    }
+
+    #[test]
+    fn a_hot_gpu_with_half_of_its_power() {
+        let dir = "/sys/bus/pci/devices/0000:06:00.0/hwmon";
+        let files = [
+            ("temp2_input", 99_400),
+            ("temp2_crit", 100_000),
+            ("temp3_crit", 0),
+            ("power1_input", 152_600_000),
+            ("power1_cap", 375_000_000),
+            ("power1_cap_default", 750_000_000),
+        ];
+        let read = |(name, value)| {
+            format!(r#"{{"q":{{"read":"{dir}/hwmon7/{name}"}},"text":"{value}\n"}}"#)
+        };
+        let mut lines = Vec::from(files.map(read));
+        lines.push(format!(r#"{{"q":{{"list":"{dir}"}},"names":["hwmon7"]}}"#));
+        lines.extend(GPUS.iter().map(|line| (*line).to_owned()));
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let (facts, _) = run(&PROBE, &lines);
+        for (key, value) in [
+            (gpu::TEMPERATURE, Some(99)),
+            (gpu::THERMAL_MARGIN, Some(1)),
+            (gpu::MAX_MEMORY_TEMPERATURE, None),
+            (gpu::POWER, Some(153)),
+            (gpu::POWER_LIMIT, Some(375)),
+            (gpu::DEFAULT_POWER_LIMIT, Some(750)),
+        ] {
+            assert_eq!(known(&facts, Subject::Gpu, "0000:06:00.0", key), value);
+        }
     }
 
     #[test]

@@ -1,18 +1,19 @@
-//! What network devices of RDMA ports, and the cables in them, can do: link modes and module memory.
+//! What network devices of RDMA ports, and the cables in them, can do: link modes and module memory; and what they and those of a default route do for TCP.
 
 mod modes;
 mod module;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::device::{self, PortEntry};
-use super::netdev::{Texts, netdev_of};
+use super::netdev::{Texts, default_routes, netdev_of};
 use super::{Ask, Probe};
 use crate::fact::port::{CABLE_RATE, MAX_RATE};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence, Subject, netdev};
 use crate::source::Question;
 use crate::source::wire::from_hex;
 
@@ -50,6 +51,26 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         };
         facts.set(port.id, MAX_RATE, max);
         facts.set(port.id, CABLE_RATE, cable);
+    }
+    let mut names: BTreeSet<&Arc<str>> = carried.iter().flat_map(|(_, of)| of).collect();
+    let routes = ask.parse("/proc/net/route", default_routes);
+    names.extend(
+        routes
+            .known()
+            .into_iter()
+            .flat_map(|carriers| carriers.iter()),
+    );
+    for name in names {
+        let id = facts.instance(Subject::Netdev, node, name);
+        let question = Question::call("ethtool_offloads", [("netdev", (&**name).into())]);
+        let offloads = ask.value(question);
+        for (key, member) in [(netdev::TSO, "tso"), (netdev::GRO, "gro")] {
+            let is_on = |reply: Arc<Value>| {
+                let value = reply.get(member).and_then(Value::as_bool);
+                value.ok_or_else(|| format!("no {member} in it"))
+            };
+            facts.set(id, key, offloads.clone().and_then(is_on));
+        }
     }
 }
 
@@ -98,7 +119,6 @@ fn hex_field(reply: &Value, name: &str) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::Subject;
     use crate::probe::testing::{known, run};
 
     /// A ConnectX-6 Dx, one port, supported link modes as mlx5 gives them up to 100 Gb/s; a DAC of 100GBASE-CR4.

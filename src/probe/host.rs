@@ -2,6 +2,7 @@
 
 pub(super) mod cgroup;
 mod hypervisor;
+mod login_limits;
 pub(super) mod parse;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let cgroup = ask.text_if_any("/proc/self/cgroup");
     facts.set(node, node::CONTAINER, container(ask, &cgroup));
     limits(ask, facts, node);
+    login_limits::state(ask, facts, node);
     shared_memory(ask, facts, node);
 
     let limits = cgroup::rdma_limits(ask, cgroup);

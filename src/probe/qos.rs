@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
 use super::{Ask, Probe};
-use crate::fact::netdev::{self, Trust};
+use crate::fact::netdev::{self, Fec, Trust};
 use crate::fact::port::{self, CmaMode};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, Subject, Why, known};
 use crate::source::{Errno, Micros, Question, Refusal};
@@ -54,6 +54,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         state_bridging(facts, id, &dcb, mlx5);
         congestion(ask, facts, id, &below);
         pauses(ask, facts, id, &below);
+        let fec = combined(&below, |leaf| correction(ask, leaf), &name);
+        facts.set(id, netdev::FEC, fec);
         first.push((id, count(ask, facts, id, below)));
     }
     again(ask, facts, &first);
@@ -346,6 +348,20 @@ fn pauses(ask: &Ask<'_>, facts: &mut Facts, id: Id, below: &Result<Vec<Arc<str>>
     let (rx, tx) = combined(below, look, facts.name(id)).unzip();
     facts.set(id, netdev::PAUSE_RX, rx);
     facts.set(id, netdev::PAUSE_TX, tx);
+}
+
+/// The error correction of a device, of the bits of `enum ethtool_fec_config_bits`. A link that is down, or a driver that does not know, names none.
+fn correction(ask: &Ask<'_>, leaf: &str) -> Fact<Fec> {
+    let question = Question::call("ethtool_fec", [("netdev", leaf.into())]);
+    ask.value(question).and_then(|value| {
+        let bits = value.get("active").and_then(Value::as_u64);
+        let kinds = [Fec::Off, Fec::Rs, Fec::BaseR, Fec::LowLatency];
+        let mut named = (2..).zip(kinds).map(|(bit, kind)| (1 << bit, kind));
+        let found = named.find(|(bit, _)| bits == Some(*bit));
+        found
+            .map(|(_, kind)| kind)
+            .ok_or_else(|| "it names no encoding".to_owned())
+    })
 }
 
 /// A reading of a device's statistics.

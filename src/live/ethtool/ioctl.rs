@@ -14,9 +14,12 @@ const GLINKSETTINGS: u32 = 0x4c;
 const GPAUSEPARAM: u32 = 0x12;
 const GSTRINGS: u32 = 0x1b;
 const GSTATS: u32 = 0x1d;
+const GTSO: u32 = 0x1e;
+const GGRO: u32 = 0x2b;
 const GSSET_INFO: u32 = 0x37;
 const GMODULEINFO: u32 = 0x42;
 const GMODULEEEPROM: u32 = 0x43;
+const GFECPARAM: u32 = 0x50;
 /// Bytes of module memory that an answer has at most: SFF-8472 has 512 on its two pages, the others 256 before paging.
 const EEPROM_LIMIT: u32 = 512;
 /// `link_mode_masks_nwords` is a signed byte.
@@ -123,6 +126,25 @@ pub(super) fn pause(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
     let mut pause = Request::new(GPAUSEPARAM, &[], 16);
     pause.send(netdev)?;
     Ok(json!({ "autoneg": pause.word(1), "rx": pause.word(2), "tx": pause.word(3) }))
+}
+
+/// Reads the forward error correction in force (`ETHTOOL_GFECPARAM`), a bit of `enum ethtool_fec_config_bits`.
+pub(super) fn fec(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
+    // struct ethtool_fecparam: command, active_fec, fec, a reserved word.
+    let mut fec = Request::new(GFECPARAM, &[], 16);
+    fec.send(netdev)?;
+    Ok(json!({ "active": fec.word(1) }))
+}
+
+/// Reads whether the device cuts and joins TCP's segments (`ETHTOOL_GTSO`, `ETHTOOL_GGRO`).
+pub(super) fn offloads(netdev: &Netdev<'_>) -> Result<Value, Refusal> {
+    // struct ethtool_value: command, data.
+    let is_on = |command| {
+        let mut value = Request::new(command, &[], 8);
+        value.send(netdev)?;
+        Ok::<_, Refusal>(value.word(1) != 0)
+    };
+    Ok(json!({ "tso": is_on(GTSO)?, "gro": is_on(GGRO)? }))
 }
 
 /// Reads the device's own statistics: names and values, in the driver's order.

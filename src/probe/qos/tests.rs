@@ -32,6 +32,28 @@ fn texts(facts: &Facts, name: &str, key: crate::fact::Key<Arc<[Arc<str>]>>) -> O
 }
 
 #[test]
+fn one_bit_names_the_error_correction() {
+    for (active, expected) in [
+        (4, Some(Fec::Off)),
+        (8, Some(Fec::Rs)),
+        (16, Some(Fec::BaseR)),
+        (32, Some(Fec::LowLatency)),
+        // None, not known, left to the adapter, two at once.
+        (0, None),
+        (1, None),
+        (2, None),
+        (24, None),
+    ] {
+        let line = format!(
+            r#"{{"q":{{"call":"ethtool_fec","netdev":"eth2"}},"value":{{"active":{active}}}}}"#
+        );
+        let facts = over(&[LISTED, &line]);
+        let fec = known(&facts, Subject::Netdev, "eth2", netdev::FEC);
+        assert_eq!(fec, expected, "{active}");
+    }
+}
+
+#[test]
 fn pfc_trust_and_map_of_mlx5() {
     let all: Vec<(u8, u8)> = (0..64).map(|dscp| (dscp, dscp >> 3)).collect();
     let line = dcb_line("eth2", &dcb::testing::reply("eth2", 0b1000, &all, 0x0d));

@@ -29,6 +29,8 @@ pub(super) enum FileRule {
     Settings,
     /// Hosts, one on a line.
     Hostfile,
+    /// limits.conf(5).
+    LoginLimits,
     /// Tables of mounts.
     Mounts,
     /// PCI configuration space.
@@ -76,6 +78,7 @@ pub(super) fn rule(path: &str) -> FileRule {
             ..Kind::NAME
         }),
         "mounts" | "mountinfo" | "fstab" => FileRule::Mounts,
+        _ if path.starts_with("/etc/security/limits.") => FileRule::LoginLimits,
         "ucx.conf" | "openmpi-mca-params.conf" => FileRule::Settings,
         name if name.contains("hostfile") && !kernel => FileRule::Hostfile,
         name if name.ends_with(".conf") && parts().any(|p| p == "beegfs") => FileRule::Settings,
@@ -127,6 +130,7 @@ pub(super) fn content(names: &Names, rule: FileRule, content: &str) -> Option<St
         FileRule::Variables => super::value::assignments(names, content),
         FileRule::Settings => settings::assignments(names, content),
         FileRule::Hostfile => settings::hostfile(names, content),
+        FileRule::LoginLimits => settings::login_limits(names, content),
         FileRule::Mounts => settings::mounts(names, content),
         FileRule::PciConfig | FileRule::LeftOut => return None,
     })

@@ -112,6 +112,26 @@ pub(super) fn hostfile(names: &Names, content: &str) -> String {
     })
 }
 
+/// limits.conf(5): users and groups, one on a line, and what bounds them. A line of another form is dropped.
+pub(super) fn login_limits(names: &Names, content: &str) -> String {
+    let mut out = String::new();
+    for line in content.lines() {
+        let words: Vec<&str> = without_comment(line).split_whitespace().collect();
+        if let [who, kind, item, value] = words.as_slice() {
+            let who = match *who {
+                "*" | "root" => (*who).to_owned(),
+                who => names.key.host(who),
+            };
+            let is_plain =
+                |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+            if [kind, item, value].iter().all(|word| is_plain(word)) {
+                out += &format!("{who} {kind} {item} {value}\n");
+            }
+        }
+    }
+    out
+}
+
 /// mountinfo, mounts and fstab: the source and the directories of what another machine serves.
 pub(super) fn mounts(names: &Names, content: &str) -> String {
     by_line(content, |line| {
@@ -219,6 +239,17 @@ mod tests {
 
     fn key() -> Key {
         Key::from_text("k")
+    }
+
+    #[test]
+    fn limits_of_logins_stay_and_name_nobody() {
+        let names = Names::new(key(), "node1720", &["alice"]);
+        let text = "# of node1720\n*\tsoft memlock 64 # alice\n@hpc - memlock unlimited\nbob hard memlock /home/bob\n";
+        let mapped = login_limits(&names, text);
+        let group = key().host("@hpc");
+        let expected = format!("* soft memlock 64\n{group} - memlock unlimited\n");
+        assert_eq!(mapped, expected);
+        assert!(!mapped.contains("hpc"), "{mapped}");
     }
 
     #[test]
