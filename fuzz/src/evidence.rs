@@ -34,6 +34,8 @@ pub static ADAPTERS: Outputs = Outputs {
         "mlnx_qos -i ens1",
         "dcb pfc show dev ens1",
         "dcb ets show dev ens1",
+        "ethtool --show-fec ens1",
+        "ethtool -k ens1",
     ],
     beside: "$ ibdev2netdev\nmlx5_0 port 1 ==> ens1 (Up)\n",
 };
@@ -91,6 +93,9 @@ pub static GPUS: Outputs = Outputs {
         "amd-smi metric",
         "rocm-smi --showall",
         "nccl-topology",
+        "lspci -tv",
+        "rocm-smi",
+        "gpud events",
     ],
     beside: "",
 };
@@ -116,6 +121,7 @@ pub static HOST: Outputs = Outputs {
         "uname -a",
         "cat /etc/nccl.conf",
         "ls /sys",
+        "cat /etc/security/limits.conf",
     ],
     beside: "",
 };

@@ -26,14 +26,14 @@ file() {
 dir() { if [ -d "$1" ]; then printf '%s ls -1 %s\n' "$p" "$1"; ls -1A "$1"; fi; }
 link() { if [ -L "$1" ]; then printf '%s readlink %s\n' "$p" "$1"; readlink "$1"; fi; }
 
-for f in /etc/os-release /etc/nccl.conf /proc/cmdline /proc/cpuinfo /proc/meminfo /proc/modules /proc/uptime /proc/self/cgroup \
+for f in /etc/os-release /etc/nccl.conf /etc/security/limits.conf /etc/security/limits.d/*.conf /proc/cmdline /proc/cpuinfo /proc/meminfo /proc/modules /proc/uptime /proc/self/cgroup \
     /proc/self/limits /proc/self/status /proc/net/route /proc/mounts /proc/driver/nvidia/version /proc/sys/kernel/osrelease \
     /proc/sys/kernel/hostname /proc/sys/kernel/numa_balancing /proc/sys/net/ipv4/ip_local_port_range \
     /proc/sys/vm/max_map_count /proc/sys/vm/zone_reclaim_mode /sys/devices/system/node/online /sys/devices/system/cpu/modalias; do
     file "$f"
 done
 for n in pid user net; do link /proc/self/ns/$n; done
-for d in / /dev /dev/infiniband /sys/class /sys/class/infiniband /sys/class/net /sys/module /proc/driver /proc/driver/nvidia/gpus; do
+for d in / /etc/security /etc/security/limits.d /dev /dev/infiniband /sys/class /sys/class/infiniband /sys/class/net /sys/module /proc/driver /proc/driver/nvidia/gpus; do
     dir "$d"
 done
 for d in /sys/class/infiniband/*; do
@@ -94,6 +94,8 @@ for d in /sys/class/infiniband/*/device/net/*; do
     run ethtool -S "$n"
     run ethtool -a "$n"
     run ethtool -m "$n"
+    run ethtool --show-fec "$n"
+    run ethtool -k "$n"
     run mlnx_qos -i "$n"
 done
 run nvidia-smi -q
@@ -108,6 +110,7 @@ run mount
 run beegfs-net
 run systemctl status openibd rdma-ndd nvidia-fabricmanager nvidia-persistenced irqbalance
 run lspci -D -vvv
+run lspci -D -t
 run lsmod
 run df -k /dev/shm
 run dmesg

@@ -138,6 +138,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     outputs.sort_by_key(|output| match output.tool() {
         "nvidia-smi" if output.has("topo") || output.has("nvlink") => 2,
         "ip" | "ethtool" | "perfquery" => 1,
+        "lspci" if lspci::is_tree(output) => 1,
         _ => 0,
     });
     for output in &outputs {
@@ -161,9 +162,13 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "ibv_devices" => counters::devices(output, facts, node),
         "ip" => interfaces::state(output, facts, node),
         "ethtool" if output.has("-i") => ports::driver(output, facts, node),
-        "ethtool" if output.argv.len() > 2 => statistics::state(output, facts, node),
+        "ethtool" if output.argv.iter().any(|arg| arg.starts_with('-')) => {
+            statistics::state(output, facts, node)
+        }
         "ethtool" => ports::speed(output, facts, node),
+        "lspci" if lspci::is_tree(output) => lspci::tree(output, facts, node),
         "lspci" => lspci::state(output, facts, node),
+        "gpud" => kernel::gpud(output, facts, node),
         "dmesg" | "journalctl" => kernel::state(output, facts, node),
         "nvidia-smi" if output.has("topo") => matrix::state(output, facts, node),
         "nvidia-smi" if output.has("nvlink") => smi::nvlinks::state(output, facts, node),

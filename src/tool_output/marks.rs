@@ -192,6 +192,10 @@ pub(super) fn may_write(shown: &[String], mark: &[&str]) -> bool {
 /// Whether a line with this mark belongs to the output that is open, of which this is the last line.
 pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     let has = |word: &str| open.iter().any(|arg| arg == word);
+    // The lines of a file that the text shows.
+    if mark[0] == "limits.conf" && has("cat") {
+        return true;
+    }
     if open.first().map(String::as_str) != Some(mark[0]) {
         return false;
     }
@@ -204,6 +208,7 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     match mark {
         ["ip", "addr"] => !["route", "r", "rule", "neigh"].iter().any(|word| has(word)),
         ["nvidia-smi"] => open.len() == 1,
+        ["lspci", "-t"] => has("-t"),
         ["lspci", ..] => true,
         [_, arg, ..] => has(arg),
         _ => true,

@@ -47,5 +47,39 @@ fn of<'o>(output: &'o Output) -> Vec<(&'o str, &'o str, &'o str, OutputLine<'o>)
         }
     };
     let all = output.lines().filter_map(of_line);
-    all.filter(|(gpu, ..)| !gpu.is_empty()).collect()
+    let all = all.filter(|(gpu, ..)| !gpu.is_empty()).collect();
+    match output.tool() {
+        "rocm-smi" => [all, of_table(output)].concat(),
+        _ => all,
+    }
+}
+
+/// `0  2  0x74a1, 55354  51.0°C  152.0W  NPS1, SPX, 0 … 750.0W …`: the temperature counts where the heading says that it is the junction's.
+fn of_table<'o>(output: &'o Output) -> Vec<(&'o str, &'o str, &'o str, OutputLine<'o>)> {
+    let is_junction = output.lines().any(|line| line.text.contains("(Junction)"));
+    let row = |line: OutputLine<'o>| {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let number = words.first().filter(|word| word.parse::<u8>().is_ok());
+        let with = |unit: &str| -> Vec<&'o str> {
+            let values = words.iter().filter_map(|word| word.strip_suffix(unit));
+            values
+                .filter(|value| value.parse::<f64>().is_ok())
+                .collect()
+        };
+        let (degrees, watts) = (with("°C"), with("W"));
+        let degrees = degrees.first().filter(|_| is_junction);
+        let (power, cap) = match watts.as_slice() {
+            [power, cap] => (Some(power), Some(cap)),
+            _ => (None, None),
+        };
+        let named = [
+            ("temperature (sensor junction) (c)", degrees),
+            ("average graphics package power (w)", power),
+            ("max graphics package power (w)", cap),
+        ];
+        let value =
+            |(name, value): (&'o str, Option<&&'o str>)| Some((*number?, name, *value?, line));
+        named.into_iter().filter_map(value).collect::<Vec<_>>()
+    };
+    output.lines().flat_map(row).collect()
 }

@@ -1,6 +1,6 @@
 //! Lines of the kernel's log: read by the probe that reads them on a node.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Output, OutputLine, replayed};
 use crate::fact::{Facts, Id, Subject, kernel_event};
@@ -11,7 +11,7 @@ use crate::tool_output::kernel_line;
 
 /// States the events. Absence from these lines proves nothing, and the time of the copy is unknown.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
-    let told: Vec<serde_json::Value> = output
+    let told: Vec<Value> = output
         .lines()
         .filter_map(|line| {
             let (seconds, text) = kernel_line(line.text)?;
@@ -20,6 +20,20 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             Some(json!({ "t": micros, "text": text }))
         })
         .collect();
+    let lines: Vec<OutputLine<'_>> = output.lines().collect();
+    read(told, facts, node, |text| {
+        let is_it = |line: &&OutputLine<'_>| line.text.ends_with(text);
+        lines.iter().rfind(is_it).copied()
+    });
+}
+
+/// States what the probe says of these lines, each with the line where it stands.
+fn read<'o>(
+    told: Vec<Value>,
+    facts: &mut Facts,
+    node: Id,
+    stands: impl Fn(&str) -> Option<OutputLine<'o>>,
+) {
     let value = json!({
         "now": null,
         "markers": MARKERS,
@@ -33,10 +47,29 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let (read, machine) = replayed::facts(&kernel_log::PROBE, question, &value);
     for event in read.below(machine, Subject::KernelEvent) {
         let text = read.known(event, kernel_event::LINE);
-        let of_event =
-            |line: &OutputLine<'_>| text.as_ref().is_some_and(|t| line.text.ends_with(&**t));
-        if let Some(line) = output.lines().filter(of_event).last() {
+        if let Some(line) = text.and_then(|text| stands(&text)) {
             replayed::copy(&read, event, facts, node, &line);
         }
     }
+}
+
+/// gpud's events of Xids have the device and the number of the kernel's line, and not its words: `{"device_uuid":"PCI:0000:1b:00","data":"{\"xid\":79}"}`.
+pub(super) fn gpud(output: &Output, facts: &mut Facts, node: Id) {
+    let Some(line) = output.lines().next() else {
+        return;
+    };
+    let components: Vec<Value> = serde_json::from_str(line.text).unwrap_or_default();
+    let events = components.iter().filter_map(|one| {
+        let events = one.get("events").or_else(|| one.pointer("/info/events"));
+        events.and_then(Value::as_array)
+    });
+    let xid = |event: &Value| {
+        let text = |key: &str| event.pointer(key).and_then(Value::as_str);
+        let device = text("/extra_info/device_uuid").filter(|place| place.starts_with("PCI:"))?;
+        let data: Value = serde_json::from_str(text("/extra_info/data")?).ok()?;
+        let xid = data.get("xid").and_then(Value::as_u64)?;
+        Some(json!({ "t": 0, "text": format!("NVRM: Xid ({device}): {xid}, by gpud") }))
+    };
+    let told = events.flatten().filter_map(xid).collect();
+    read(told, facts, node, |_| Some(line));
 }

@@ -1,11 +1,14 @@
-//! PCI functions, their links and what bridges redirect, as `lspci -vvv` and `lspci -xxx` print them.
+//! PCI functions, their links and what bridges redirect, as `lspci -vvv` and `lspci -xxx` print them, and their paths, as `lspci -t` draws them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Output, OutputLine, named};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature, PciClass};
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{Bytes, Facts, Id, Subject, gpu};
-use crate::probe::pcie;
+use crate::probe::{pci, pcie};
 use crate::tool_output;
 
 /// States adapters, GPUs of NVIDIA and AMD, and the bridges that show their Access Control Services.
@@ -153,6 +156,88 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
         facts.set(id, function::RELAXED_ORDERING, line.known(on("RlxdOrd")));
         if on("ExtTag") {
             facts.set(id, function::EXTENDED_TAGS, line.known(Feature::On));
+        }
+    }
+}
+
+/// Whether it is the tree of the buses.
+pub(super) fn is_tree(output: &Output) -> bool {
+    let mut options = output.argv.iter().filter(|arg| !arg.starts_with("--"));
+    options.any(|arg| arg.starts_with('-') && arg.contains('t'))
+}
+
+/// A bus of the tree: its domain and number, and the host bridge and bridges that lead to it.
+#[derive(Clone)]
+struct Bus {
+    domain: String,
+    number: String,
+    path: Vec<Arc<str>>,
+}
+
+/// States the paths of the functions that others have named: `+-01.0-[16-19]----00.0-[17-19]--+-00.0  NAME`. What a bus has stands in one column.
+pub(super) fn tree(output: &Output, facts: &mut Facts, node: Id) {
+    let mut columns: BTreeMap<usize, Bus> = BTreeMap::new();
+    for line in output.lines() {
+        let mut bus: Option<Bus> = None;
+        let mut rest = line.text;
+        loop {
+            let trimmed = rest.trim_start_matches([' ', '|', '+', '\\', '-']);
+            let column = line.text.len() - trimmed.len();
+            if let Some((numbers, behind)) =
+                (trimmed.strip_prefix('[')).and_then(|inner| inner.split_once(']'))
+            {
+                // A bridge has the numbers of its buses, the first of which is its own; a root has its domain.
+                let first = numbers.split('-').next().unwrap_or(numbers);
+                bus = match (bus, first.rsplit_once(':')) {
+                    (Some(bus), None) => Some(Bus {
+                        number: first.to_owned(),
+                        ..bus
+                    }),
+                    (_, root) => {
+                        let (domain, number) = root.unwrap_or(("0000", first));
+                        columns.clear();
+                        Some(Bus {
+                            domain: domain.to_owned(),
+                            number: number.to_owned(),
+                            path: vec![format!("pci{domain}:{number}").into()],
+                        })
+                    }
+                };
+                rest = behind;
+                continue;
+            }
+            let end = trimmed.find([' ', '-']).unwrap_or(trimmed.len());
+            let (place, behind) = trimmed.split_at(end);
+            let on = match bus.take() {
+                Some(bus) => {
+                    columns.retain(|at, _| *at < column);
+                    columns.entry(column).or_insert(bus)
+                }
+                None => match columns.get(&column) {
+                    Some(bus) => bus,
+                    None => break,
+                },
+            };
+            let name = format!("{}:{}:{place}", on.domain, on.number);
+            if !pci::place::is_function(&name) {
+                break;
+            }
+            let mut own = on.clone();
+            own.path.push(name.as_str().into());
+            let path: Arc<[Arc<str>]> = own.path.clone().into();
+            for (subject, key) in [
+                (Subject::Function, function::PATH),
+                (Subject::Gpu, gpu::PATH),
+            ] {
+                if let Some(id) = facts.find(subject, node, &name) {
+                    facts.set(id, key, line.known(Arc::clone(&path)));
+                }
+            }
+            if !behind.starts_with("-[") {
+                break;
+            }
+            bus = Some(own);
+            rest = behind;
         }
     }
 }

@@ -366,6 +366,10 @@ fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
             let file = |release| (Question::read(RELEASE), answered(format!("{release}\n")));
             release.map(file).collect()
         }
+        ("limits.conf", _) => vec![(
+            Question::read("/etc/security/limits.conf"),
+            answered(block.text()),
+        )],
         ("cat", [path]) if path.starts_with('/') => {
             let said = refusal(first, "cat").map_or_else(|| answered(block.text()), Err);
             vec![(Question::read(*path), said)]

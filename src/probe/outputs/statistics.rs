@@ -1,4 +1,4 @@
-//! What ethtool(8) counts, how it pauses, and what a module says of itself: `-S`, `-a`, `-m`.
+//! What ethtool(8) counts, how a device pauses, corrects errors and helps TCP, and what a module says of itself: `-S`, `-a`, `--show-fec`, `-k`, `-m`.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,10 @@ use crate::fact::{BitRate, Facts, Id, Subject, netdev, port};
 
 /// States what one output says of its device.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
+    let has = |options: &[&str]| options.iter().any(|option| output.has(option));
+    if has(&["-a", "--show-pause", "--show-fec", "-k", "--show-features"]) {
+        return settings(output, facts, node);
+    }
     let Some(device) = output.operand() else {
         return;
     };
@@ -16,8 +20,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             lines.entry(key.trim()).or_insert((value.trim(), line));
         }
     }
-    let has = |options: [&str; 2]| options.iter().any(|option| output.has(option));
-    if has(["-m", "--module-info"]) {
+    if has(&["-m", "--module-info"]) {
         // `100G Ethernet: 100G Base-CR4 or 25G Base-CR CA-L`: the fastest counts.
         let best = lines.get("Transceiver type").and_then(|(value, line)| {
             let words = value.split([' ', ':', '/']);
@@ -31,12 +34,6 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         return;
     }
     let id = facts.instance(Subject::Netdev, node, device);
-    if has(["-a", "--show-pause"]) {
-        for (key, (value, line)) in &lines {
-            named::state(facts, id, named::NETDEV, (key, value), line);
-        }
-        return;
-    }
     match lines.get("rx_discards_phy") {
         Some((value, line)) => {
             facts.set(id, netdev::COUNTS_DROPS, line.known(true));
@@ -52,5 +49,20 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(id, netdev::COUNTS_DROPS, output.known(false));
         }
         None => {}
+    }
+}
+
+/// `Features for eth2:` and a name with its value in each line below; what a driver cannot change is marked: `on [fixed]`.
+fn settings(output: &Output, facts: &mut Facts, node: Id) {
+    let mut device = output.operand();
+    for line in output.lines() {
+        let (key, value) = line.text.split_once(':').unwrap_or_default();
+        if let Some((_, name)) = key.split_once(" for ") {
+            device = Some(name);
+        } else if let Some(device) = device {
+            let id = facts.instance(Subject::Netdev, node, device);
+            let value = value.split(" [").next().unwrap_or_default();
+            named::state(facts, id, named::NETDEV, (key, value), &line);
+        }
     }
 }
