@@ -254,7 +254,7 @@ subject! {
     IPC_LOCK: bool = "ipc_lock" from "host";
     /// Whether a limit of locked memory binds this process: it is finite, and CAP_IPC_LOCK does not lift it.
     MEMLOCK_BINDS: bool = "memlock_binds" from "derive host_limits";
-    /// Whether a line of limits.conf(5) is for the locked memory of all users. Source: /etc/security/limits.conf, limits.d.
+    /// Whether a line of limits.conf(5) sets the soft limit of locked memory of all users. Source: /etc/security/limits.conf, limits.d.
     LOGIN_MEMLOCK_SET: bool = "login_memlock_set" from "host";
     /// The soft limit of locked memory that logins get by PAM, of the users that get most. Source: /etc/security/limits.conf, limits.d.
     LOGIN_MEMLOCK: Bytes = "login_memlock" from "host";

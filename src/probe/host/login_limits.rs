@@ -35,7 +35,7 @@ pub(super) fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 /// The soft limit of `*`, or of the users and groups that have more; root has lines of its own. Of two lines for the same, the later counts.
 fn memlock(texts: &[Arc<str>]) -> Option<Bytes> {
-    let mut domains: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    let mut domains: BTreeMap<String, [Option<u64>; 2]> = BTreeMap::new();
     for line in texts.iter().flat_map(|text| text.lines()) {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<String> = line
@@ -49,10 +49,11 @@ fn memlock(texts: &[Arc<str>]) -> Option<Bytes> {
             "unlimited" | "infinity" | "-1" => Some(u64::MAX),
             kib => kib.parse().ok().map(|kib: u64| kib.saturating_mul(1024)),
         };
-        let Some(limit) = limit.filter(|_| item == "memlock") else {
+        let limit = limit.filter(|_| item == "memlock");
+        if limit.is_none() {
             continue;
-        };
-        let [soft, hard] = domains.entry(domain.clone()).or_insert([u64::MAX; 2]);
+        }
+        let [soft, hard] = domains.entry(domain.clone()).or_default();
         match kind.as_str() {
             "soft" => *soft = limit,
             "hard" => *hard = limit,
@@ -61,9 +62,13 @@ fn memlock(texts: &[Arc<str>]) -> Option<Bytes> {
         }
     }
     domains.remove("root");
+    // Without a line for it, the soft limit is that of the program that begins the session.
+    domains.retain(|_, [soft, _]| soft.is_some());
     domains.get("*")?;
-    let limits = domains.values().map(|[soft, hard]| *soft.min(hard));
-    limits.max().map(Bytes)
+    let limits = domains
+        .into_values()
+        .map(|both| both.into_iter().flatten().min());
+    limits.max().flatten().map(Bytes)
 }
 
 #[cfg(test)]
@@ -98,6 +103,9 @@ mod tests {
         assert_eq!(limit(&[LISTED, MAIN]), (None, None));
         assert_eq!(limit(&[MAIN]), (None, None));
         let empty = r#"{"q":{"list":"/etc/security/limits.d"},"names":[]}"#;
+        let inherited =
+            r#"{"q":{"read":"/etc/security/limits.conf"},"text":"* hard memlock unlimited\n"}"#;
+        assert_eq!(limit(&[empty, inherited]), (Some(false), None));
         let unset = r#"{"q":{"read":"/etc/security/limits.conf"},"text":"@hpc - memlock 64\n"}"#;
         assert_eq!(limit(&[empty, unset]), (Some(false), None));
     }
