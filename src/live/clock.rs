@@ -1,5 +1,10 @@
 //! Clocks of this machine.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the one clock of deadlines and of recordings"
+)]
+
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -11,25 +16,16 @@ pub fn boottime_ns() -> u64 {
 }
 
 /// The time now, by which deadlines are kept and measurements are timed. What is judged takes its time from the recording.
-#[expect(clippy::disallowed_methods, reason = "the one clock of deadlines")]
 pub fn now() -> Instant {
     Instant::now()
 }
 
 /// The time now, RFC 3339 in UTC, for a recording's header.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a recording says when it was made"
-)]
 pub fn utc_now() -> String {
     humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string()
 }
 
 /// The time now, in nanoseconds since 1970; 0 if the clock is before that.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "two nodes compare what time it is"
-)]
 pub fn wall_clock() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| {

@@ -1,13 +1,14 @@
 //! The environment of this process, and the names by which it runs.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment is part of the machine"
+)]
+
 use std::sync::Arc;
 
 use crate::source::Answer;
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment is part of the machine"
-)]
 fn variables(is_wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| {
@@ -37,16 +38,11 @@ pub fn variables_of_nccl() -> Vec<(String, String)> {
 
 /// A variable of this process's own environment that configures the doctor: its launcher, its key. The environment of jobs on a machine is
 /// asked by a question instead.
-#[expect(clippy::disallowed_methods, reason = "its own environment")]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 /// A variable that names files or directories, unless it is empty.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment is part of the machine"
-)]
 pub(super) fn path_variable(name: &str) -> Option<String> {
     let value = std::env::var_os(name)?;
     Some(value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
@@ -61,7 +57,6 @@ pub fn node_name() -> String {
 }
 
 /// The names of the user that runs the doctor, which a recording must not contain.
-#[expect(clippy::disallowed_methods, reason = "what redaction searches for")]
 pub fn user_names() -> Vec<String> {
     let names = ["USER", "LOGNAME", "SUDO_USER"]
         .into_iter()

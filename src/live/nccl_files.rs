@@ -2,6 +2,11 @@
 //!
 //! The library is not loaded: it has hundreds of megabytes, and its directory says its version.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "where NCCL may be is part of the machine"
+)]
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -215,15 +220,10 @@ fn version_of_name(text: &str) -> Option<String> {
     Some(format!("{}.{}.{}", number()?, number()?, number()?))
 }
 
-#[expect(clippy::disallowed_methods, reason = "a link's end is the library")]
 fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "which Pythons and packages there are"
-)]
 fn names(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Vec::new();
@@ -235,7 +235,6 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-#[expect(clippy::disallowed_methods, reason = "the users of the machine")]
 fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
@@ -260,7 +259,6 @@ mod tests {
     fn the_python_of_a_search_path() {
         let root = std::env::temp_dir().join(format!("rdma-doctor-python-{}", std::process::id()));
         let bin = root.join("bin");
-        #[expect(clippy::disallowed_methods, reason = "a directory to look into")]
         std::fs::create_dir_all(&bin).unwrap();
         let path = format!("relative:/no/such:{}", bin.to_string_lossy());
         assert_eq!(python_prefix(&path), None);

@@ -1,5 +1,7 @@
 //! Memory of this process that devices read and write while the process runs.
 
+#![expect(unsafe_code, reason = "mmap gives pages that devices can be told of")]
+
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::{self, NonNull};
@@ -24,7 +26,6 @@ type ThreeRanges<'f> = &'f mut dyn FnMut(&mut [u8], Option<&[u8]>, &[u8]);
 )]
 impl PageMemory {
     /// This many bytes, rounded up to pages; one page at least.
-    #[expect(unsafe_code, reason = "mmap gives pages that devices can be told of")]
     pub(crate) fn new(length: usize) -> Result<Self, Errno> {
         let length = length.max(1).next_multiple_of(4096);
         // SAFETY: a new anonymous mapping touches no memory that is there already; the advice changes only how it is backed.
@@ -45,7 +46,6 @@ impl PageMemory {
     }
 
     /// This many bytes of a file, which has them, shared with whoever else maps it.
-    #[expect(unsafe_code, reason = "mmap of a file")]
     pub(crate) fn of_file(file: &std::fs::File, length: usize) -> Result<Self, Errno> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping touches no memory that is there already; it keeps the file.
@@ -80,7 +80,6 @@ impl PageMemory {
 
     fn inside(&self, range: &Range<usize>) -> Option<NonNull<u8>> {
         let fits = range.start <= range.end && range.end <= self.length;
-        #[expect(unsafe_code, reason = "arithmetic within one mapping")]
         // SAFETY: the offset lies within the mapping, which has this length.
         fits.then(|| unsafe { self.start.add(range.start) })
     }
@@ -88,7 +87,6 @@ impl PageMemory {
     /// Hands out a range to be read. Empty if it does not lie inside.
     pub(crate) fn read(&self, range: Range<usize>) -> &[u8] {
         match self.inside(&range) {
-            #[expect(unsafe_code, reason = "pages that mmap gave")]
             // SAFETY: the range lies in the mapping, which lives as long as `self`; see the type for devices.
             Some(start) => unsafe { std::slice::from_raw_parts(start.as_ptr(), range.len()) },
             None => &[],
@@ -98,7 +96,6 @@ impl PageMemory {
     /// Hands out a range to be written. Empty if it does not lie inside.
     pub(crate) fn write(&mut self, range: Range<usize>) -> &mut [u8] {
         match self.inside(&range) {
-            #[expect(unsafe_code, reason = "pages that mmap gave")]
             // SAFETY: the range lies in the mapping, which nobody else has while `self` is borrowed; see the type for devices.
             Some(start) => unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), range.len()) },
             None => &mut [],
@@ -106,7 +103,6 @@ impl PageMemory {
     }
 
     /// Copies one range over another one of the same length.
-    #[expect(unsafe_code, reason = "pages that mmap gave")]
     pub(crate) fn copy(&mut self, from: Range<usize>, to: Range<usize>) {
         if let (Some(source), Some(target)) = (self.inside(&from), self.inside(&to)) {
             let length = from.len().min(to.len());
@@ -116,7 +112,6 @@ impl PageMemory {
     }
 
     /// Hands out three ranges at once. Does nothing if one lies outside, or where the first overlaps another one.
-    #[expect(unsafe_code, reason = "pages that mmap gave")]
     pub(crate) fn three(
         &mut self,
         into: Range<usize>,
@@ -139,7 +134,6 @@ impl PageMemory {
 }
 
 impl Drop for PageMemory {
-    #[expect(unsafe_code, reason = "gives back what mmap gave")]
     fn drop(&mut self) {
         // SAFETY: the mapping is this one's, and unmapped once.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };

@@ -1,5 +1,7 @@
 //! The kernel's counters of a connection (tcp(7), `TCP_INFO`; `struct tcp_info` of `linux/tcp.h`), and the size of its segments (`TCP_MAXSEG`).
 
+#![expect(unsafe_code, reason = "rustix has neither TCP_MAXSEG nor TCP_INFO")]
+
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 
@@ -33,7 +35,6 @@ pub(crate) fn segment(stream: &TcpStream) -> Option<u64> {
 }
 
 /// Limits the segments of all connections that a listener accepts, both ways: it tells its peers.
-#[expect(unsafe_code, reason = "rustix has no TCP_MAXSEG")]
 pub(crate) fn limit_segments(listener: &TcpListener, bytes: u16) -> std::io::Result<()> {
     let bytes = libc::c_int::from(bytes);
     // SAFETY: the kernel reads one int, which `bytes` is.
@@ -53,7 +54,6 @@ pub(crate) fn limit_segments(listener: &TcpListener, bytes: u16) -> std::io::Res
 }
 
 /// The words of a connection's `tcp_info`, by their places.
-#[expect(unsafe_code, reason = "rustix has no TCP_INFO")]
 fn words(stream: &TcpStream) -> Option<impl Fn(usize) -> Option<u64>> {
     let mut info = [0u8; 256];
     let mut length: libc::socklen_t = 256;

@@ -1,6 +1,8 @@
 //! The logs of a directory, as launchers leave them: torchrun has one below `attempt_0/RANK/`, Kubernetes one below each pod, and core dumps and
 //! checkpoints lie beside them.
 
+#![expect(clippy::disallowed_methods, reason = "an input named by the user")]
+
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -30,7 +32,6 @@ impl FoundFiles {
     /// # Errors
     ///
     /// A directory that cannot be listed, with its path.
-    #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
     pub(in crate::live) fn below(path: &Path) -> Result<Option<Self>, (PathBuf, io::Error)> {
         if !path.is_dir() {
             return Ok(None);
@@ -43,7 +44,6 @@ impl FoundFiles {
         Ok(Some(found))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "an input named by the user")]
     fn scan(&mut self, directory: &Path, depth: usize) -> Result<(), (PathBuf, io::Error)> {
         let at = |error| (directory.to_owned(), error);
         for entry in std::fs::read_dir(directory).map_err(at)? {
@@ -93,7 +93,6 @@ pub(in crate::live) fn is_text(head: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the test's own files")]
 mod tests {
     use super::*;
 

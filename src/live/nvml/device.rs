@@ -1,5 +1,7 @@
 //! What NVML reports about one GPU.
 
+#![expect(unsafe_code, reason = "calls NVML")]
+
 mod fields;
 mod processes;
 mod versioned;
@@ -83,7 +85,6 @@ fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     ask!(out, lib, device; nvmlDeviceGetGspFirmwareVersion = firmware;);
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn firmware(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetGspFirmwareVersion)?;
     // NVML takes no length here; nvml.h requires 64 bytes.
@@ -103,7 +104,6 @@ pub(super) fn pci(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
 type TwoNumbersFunction =
     unsafe extern "C" fn(nvmlDevice_t, *mut c_uint, *mut c_uint) -> nvmlReturn_t;
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn current_and_pending<E>(
     function: &Result<TwoNumbersFunction, E>,
     device: nvmlDevice_t,
@@ -122,7 +122,6 @@ fn modes(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 }
 
 /// How many MIG devices a GPU has.
-#[expect(unsafe_code, reason = "calls NVML")]
 fn instances(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let most = call_device(&lib.nvmlDeviceGetMaxMigDeviceCount, device)?;
     let function = symbol(&lib.nvmlDeviceGetMigDeviceHandleByIndex)?;
@@ -170,7 +169,6 @@ fn errors(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 }
 
 /// Whether the checksums of the InfoROM are right: 1, or 0 if one is wrong.
-#[expect(unsafe_code, reason = "calls NVML")]
 fn inforom(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     const CORRUPTED: nvmlReturn_t = 14;
     let function = symbol(&lib.nvmlDeviceValidateInforom)?;
@@ -182,7 +180,6 @@ fn inforom(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     }
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn retired(lib: &NvmlLib, device: nvmlDevice_t, cause: c_uint) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetRetiredPages)?;
     let mut count: c_uint = 0;
@@ -195,7 +192,6 @@ fn retired(lib: &NvmlLib, device: nvmlDevice_t, cause: c_uint) -> NvmlReply {
     }
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn remapped(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(&lib.nvmlDeviceGetRemappedRows)?;
     let (mut corrected, mut uncorrected, mut pending, mut failed) = (0, 0, 0, 0);

@@ -1,5 +1,7 @@
 //! The library: loaded once, begun once, never ended.
 
+#![expect(unsafe_code, reason = "calls NVML")]
+
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::OnceLock;
 
@@ -27,7 +29,6 @@ const ELSEWHERE: [&str; 4] = [
 ];
 
 /// The library's functions, loaded and not yet begun: some answer even if it cannot begin.
-#[expect(unsafe_code, reason = "dlopen runs the library's constructors")]
 pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
     static LIBRARY: OnceLock<Result<NvmlLib, Refusal>> = OnceLock::new();
     LIBRARY
@@ -88,7 +89,6 @@ pub(super) fn nvml() -> Result<&'static Nvml, Refusal> {
 }
 
 /// A device's handle; the outer error is no answer at all.
-#[expect(unsafe_code, reason = "the wrapper keeps handles to itself")]
 pub(super) fn device(index: u32) -> Result<Result<nvmlDevice_t, NvmlFailure>, Refusal> {
     let device = nvml()?.device_by_index(index);
     Ok(device
@@ -128,7 +128,6 @@ pub(super) fn system() -> Result<Value, Refusal> {
     Ok(out.into())
 }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn version<E>(
     function: &Result<unsafe extern "C" fn(*mut c_char, c_uint) -> nvmlReturn_t, E>,
 ) -> NvmlReply {

@@ -2,6 +2,8 @@
 //!
 //! Each function is looked up by itself: an old library lacks the newer ones.
 
+#![expect(unsafe_code, reason = "calls NVML")]
+
 use std::ffi::{c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{
@@ -93,7 +95,6 @@ pub(super) use call;
 /// # Safety
 ///
 /// All bits zero are a value of it.
-#[expect(unsafe_code, reason = "structures are handed to NVML")]
 pub(super) unsafe trait Plain: Sized {
     /// All numbers zero.
     fn zeroed() -> Self {
@@ -105,7 +106,6 @@ pub(super) unsafe trait Plain: Sized {
 macro_rules! plain {
     ($($of:ty),* $(,)?) => { $(
         // SAFETY: nvml.h declares numbers and arrays of numbers.
-        #[expect(unsafe_code, reason = "structures are handed to NVML")]
         unsafe impl Plain for $of {}
     )* };
 }
@@ -133,7 +133,6 @@ pub(super) fn with<A: Copy, T: Default + Into<Value>, E>(
 }
 
 /// The text that a function of a device returns.
-#[expect(unsafe_code, reason = "calls NVML")]
 pub(super) fn text<E>(function: &Result<DeviceTextFunction, E>, device: nvmlDevice_t) -> NvmlReply {
     let function = symbol(function)?;
     let mut buffer: [c_char; 128] = [0; 128];

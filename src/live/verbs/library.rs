@@ -1,5 +1,7 @@
 //! libibverbs by `dlopen` and `dlsym`, and its list of devices.
 
+#![expect(unsafe_code, reason = "calls libibverbs")]
+
 use std::collections::BTreeSet;
 use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +20,6 @@ const NAME: &str = "libibverbs.so.1";
 /// Functions of the library, with the types that they have in `infiniband/verbs.h`, each looked up once.
 macro_rules! functions {
     ($( $name:ident($($arg:ident: $ty:ty),*) -> $out:ty; )*) => { $(
-        #[expect(unsafe_code, reason = "calls libibverbs")]
         unsafe fn $name($($arg: $ty),*) -> Result<$out, $crate::source::Refusal> {
             type F = unsafe extern "C" fn($($ty),*) -> $out;
             static FUNCTION: std::sync::OnceLock<Result<F, $crate::source::Refusal>> = std::sync::OnceLock::new();
@@ -61,7 +62,6 @@ pub(in crate::live) fn ask(call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// The library, loaded once and never closed: its providers cannot be unloaded.
-#[expect(unsafe_code, reason = "dlopen runs the library's constructors")]
 fn library() -> Result<&'static Library, Refusal> {
     static LIBRARY: OnceLock<Result<Library, Refusal>> = OnceLock::new();
     LIBRARY
@@ -87,7 +87,6 @@ fn loader_words(error: &libloading::Error) -> Arc<str> {
 /// # Safety
 ///
 /// `F` is the type that the function of this name has in `infiniband/verbs.h`.
-#[expect(unsafe_code, reason = "a symbol has no type")]
 unsafe fn symbol<F: Copy>(name: &str) -> Result<F, Refusal> {
     // SAFETY: the caller vouches for the type, and the library is never unloaded.
     match unsafe { library()?.get::<F>(name) } {
@@ -124,7 +123,6 @@ struct DeviceList {
 }
 
 impl DeviceList {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn get() -> Result<Self, Refusal> {
         let mut count: c_int = 0;
         // SAFETY: `count` lives for the call.
@@ -134,15 +132,11 @@ impl DeviceList {
     }
 
     fn pointers(&self) -> &[*mut ibv_device] {
-        #[expect(unsafe_code, reason = "libibverbs gives an array as a pointer")]
         // SAFETY: the list is not null and has `count` entries until it is freed.
-        unsafe {
-            std::slice::from_raw_parts(self.list, self.count)
-        }
+        unsafe { std::slice::from_raw_parts(self.list, self.count) }
     }
 
     /// The name of a device.
-    #[expect(unsafe_code, reason = "reads what libibverbs gave")]
     fn name(device: *mut ibv_device) -> String {
         // SAFETY: an entry of the list points at a device until the list is freed.
         c_text(unsafe { &(*device).name })
@@ -158,7 +152,6 @@ impl DeviceList {
 }
 
 impl Drop for DeviceList {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the list came from ibv_get_device_list and is freed once.
         let _ = unsafe { ibv_free_device_list(self.list) };
@@ -171,7 +164,6 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_named_in_the_loaders_words() {
-        #[expect(unsafe_code, reason = "dlopen")]
         // SAFETY: nothing is loaded.
         let error = unsafe { Library::new("libno-such.so.1") }.err().unwrap();
         assert!(loader_words(&error).contains("libno-such.so.1"));

@@ -1,5 +1,7 @@
 //! Runs the user's own job as a child that can be killed: an intermediate process watches the doctor, so that nothing of the job outlives it.
 
+#![expect(clippy::disallowed_methods, reason = "the user's job is started")]
+
 use crate::live::{clock, descendants, own_process};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
@@ -94,10 +96,6 @@ pub fn run(
     (reply, lines)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the user's job is started, and what the user set is left"
-)]
 fn start(plan: &JobPlan, run: Run, events: SyncSender<Vec<u8>>) -> std::io::Result<Child> {
     let with = |command: &mut Command| {
         command.args(&plan.command);
@@ -141,7 +139,6 @@ fn read_lines(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
 /// # Errors
 ///
 /// The command cannot be started.
-#[expect(clippy::disallowed_methods, reason = "the user's job is started")]
 pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32> {
     let program = command.next().unwrap_or_default();
     // Where it is refused, what leaves the process group and loses its parent is not found.

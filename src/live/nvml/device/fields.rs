@@ -65,7 +65,6 @@ pub(in crate::live::nvml) fn values(
 }
 
 /// The values of fields, in their order.
-#[expect(unsafe_code, reason = "calls NVML")]
 fn each(
     nvml: &Nvml,
     device: nvmlDevice_t,
@@ -94,7 +93,6 @@ fn each(
 }
 
 /// `nvmlValueType_t` says which member of the union there is.
-#[expect(unsafe_code, reason = "reads a union")]
 fn number_of(field: &nvmlFieldValue_t) -> NvmlReply {
     let value = &field.value;
     // SAFETY: any bits are a number in each of the members.

@@ -43,7 +43,6 @@ pub(super) fn describe(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
 }
 
 /// The same function before release 510 (`_v2`, whose structure is that of `_v3`) and before 460.
-#[expect(unsafe_code, reason = "the bindings leave out the older functions")]
 fn older(device: nvmlDevice_t) -> NvmlReply {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     // SAFETY: the library is loaded already: this is another handle of it, which is never closed.
@@ -81,7 +80,6 @@ macro_rules! users {
 }
 users! { nvmlProcessInfo_t, nvmlProcessInfo_v1_t }
 
-#[expect(unsafe_code, reason = "calls NVML")]
 fn users<T: User>(function: ProcessListFunction<T>, device: nvmlDevice_t) -> NvmlReply {
     let mut told = vec![T::zeroed(); MOST];
     let mut count = MOST as c_uint;

@@ -61,7 +61,6 @@ pub(crate) struct CompletionQueue {
 
 impl CompletionQueue {
     /// A queue with room for so many.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn new(context: &Rc<Context>, room: usize) -> Result<Self, Refusal> {
         let room = c_int::try_from(room).map_err(|_| Refusal::Errno(Errno::EINVAL))?;
         // SAFETY: the types are those of verbs.h; the context is open, and stays so as long as the queue.
@@ -84,10 +83,6 @@ impl CompletionQueue {
     }
 
     /// Requests a wake-up by the next completion. Earlier ones wake nothing: the queue must be polled once more before the wait.
-    #[expect(
-        unsafe_code,
-        reason = "calls the provider, as ibv_req_notify_cq of verbs.h does"
-    )]
     pub(crate) fn arm(&self) -> Result<(), Refusal> {
         // SAFETY: the context is open and its table of functions filled; the queue lives.
         let code = unsafe {
@@ -99,7 +94,6 @@ impl CompletionQueue {
     }
 
     /// Waits until the queue, which is armed, wakes this thread, or so long.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn wait(&self, at_most: Duration) -> Result<(), Refusal> {
         // SAFETY: the channel lives, and its descriptor is open as long as it does.
         let descriptor = unsafe { BorrowedFd::borrow_raw((*self.channel).fd) };
@@ -125,10 +119,6 @@ impl CompletionQueue {
     }
 
     /// Takes what is there; says how many there were. Does not wait.
-    #[expect(
-        unsafe_code,
-        reason = "calls the provider, as ibv_poll_cq of verbs.h does"
-    )]
     pub(crate) fn poll(&self, mut each: impl FnMut(Completion)) -> Result<usize, Refusal> {
         let mut taken = [const { MaybeUninit::<ibv_wc>::uninit() }; AT_ONCE];
         // SAFETY: the context is open and its table of functions filled; the provider fills as many entries as it says it did.
@@ -162,7 +152,6 @@ impl CompletionQueue {
 }
 
 impl Drop for CompletionQueue {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the queue came from ibv_create_cq and is destroyed once. Where a queue pair still refers to it the call is refused, and
         // nothing happens.

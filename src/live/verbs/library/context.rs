@@ -21,7 +21,6 @@ functions! {
 ///
 /// libibverbs goes on to /dev/char if the node refuses, and where that has no links (containers, hosts without udev) it ends
 /// with `ENOENT` whatever the cause was.
-#[expect(unsafe_code, reason = "reads what libibverbs gave")]
 fn node_refusal(device: *mut ibv_device) -> Option<Refusal> {
     // SAFETY: the device is in a list that is not yet freed.
     let name = c_text(unsafe { &(*device).dev_name });
@@ -37,7 +36,6 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn open(name: &str) -> Result<Self, Refusal> {
         let list = DeviceList::get()?;
         let device = list
@@ -62,7 +60,6 @@ impl Context {
     }
 
     /// What probes and measurements read of a port's attributes.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn query_port(&self, port: u8) -> Result<Value, Refusal> {
         let mut attr = MaybeUninit::<ibv_port_attr>::zeroed();
         // SAFETY: the context is open. The exported function writes the first fields only, up to `_compat_ibv_port_attr`; the rest
@@ -85,7 +82,6 @@ impl Context {
 }
 
 impl Drop for Context {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the context came from ibv_open_device and is closed once.
         let _ = unsafe { ibv_close_device(self.context) };

@@ -30,7 +30,6 @@ pub(crate) struct Domain {
 
 impl Domain {
     /// A new domain of the device.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn new(context: &Rc<Context>) -> Result<Self, Refusal> {
         // SAFETY: the context is open, and stays so as long as the domain.
         let domain = made(unsafe { ibv_alloc_pd(context.raw())? })?;
@@ -50,7 +49,6 @@ impl Domain {
 }
 
 impl Drop for Domain {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the domain came from ibv_alloc_pd and is freed once.
         let _ = unsafe { ibv_dealloc_pd(self.domain) };
@@ -71,7 +69,6 @@ struct Region {
 
 impl Region {
     /// Registers addresses of this process, or of a GPU where a module of the kernel knows them as such.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn register_addresses(domain: &Rc<Domain>, start: u64, length: usize) -> Result<Self, Refusal> {
         // Not followed as a pointer: the driver gets a number, which it looks up.
         let pointer = std::ptr::without_provenance_mut::<c_void>(start as usize);
@@ -86,7 +83,6 @@ impl Region {
     }
 
     /// Registers memory that is a file, as if it were at these addresses. The file may be closed afterwards.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn register_dma_buf(
         domain: &Rc<Domain>,
         file: BorrowedFd<'_>,
@@ -108,7 +104,6 @@ impl Region {
 }
 
 impl Drop for Region {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the region is deregistered once.
         let _ = unsafe { ibv_dereg_mr(self.region) };
@@ -162,7 +157,6 @@ impl<M: Addressed> Registered<M> {
     }
 
     /// Where it is, and the key to it: for this rank's device.
-    #[expect(unsafe_code, reason = "reads what libibverbs gave")]
     pub(crate) fn near(&self) -> Target {
         Target {
             address: self.memory.address(),
@@ -172,7 +166,6 @@ impl<M: Addressed> Registered<M> {
     }
 
     /// Where it is, and the key to it: for other ranks' devices.
-    #[expect(unsafe_code, reason = "reads what libibverbs gave")]
     pub(crate) fn far(&self) -> Target {
         Target {
             address: self.memory.address(),

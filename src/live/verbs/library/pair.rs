@@ -94,7 +94,6 @@ macro_rules! zeroed {
 
 impl QueuePair {
     /// A queue pair with room for this many sends and receives that are not done yet.
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     pub(crate) fn new(
         domain: &Rc<Domain>,
         queue: &Rc<CompletionQueue>,
@@ -119,13 +118,11 @@ impl QueuePair {
     }
 
     /// Its number.
-    #[expect(unsafe_code, reason = "reads what libibverbs gave")]
     pub(crate) fn number(&self) -> u32 {
         // SAFETY: the pair lives as long as `self`.
         unsafe { (*self.pair).qp_num }
     }
 
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn modify(&self, mut to: ibv_qp_attr, which: &[ibv_qp_attr_mask]) -> Result<(), Refusal> {
         let mask = which.iter().fold(0, |mask, bit| mask | bit.0);
         // SAFETY: the pair lives; the attributes live for the call.
@@ -133,7 +130,6 @@ impl QueuePair {
     }
 
     /// Takes it to INIT: receives may be posted.
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     pub(crate) fn initialise(&self, near: &LocalEndpoint) -> Result<(), Refusal> {
         let mut to = zeroed!(ibv_qp_attr);
         to.qp_state = ibv_qp_state::IBV_QPS_INIT;
@@ -150,7 +146,6 @@ impl QueuePair {
     }
 
     /// Takes it to RTR: it knows the other side, and receives.
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     pub(crate) fn ready_to_receive(
         &self,
         near: &LocalEndpoint,
@@ -188,7 +183,6 @@ impl QueuePair {
     }
 
     /// Takes it to RTS: it sends, too.
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     pub(crate) fn ready_to_send(
         &self,
         near: &LocalEndpoint,
@@ -213,10 +207,6 @@ impl QueuePair {
     }
 
     /// Has room for one arrival more: a message, or a write that tells of itself. Neither has data for this side to place.
-    #[expect(
-        unsafe_code,
-        reason = "calls the provider, as ibv_post_recv of verbs.h does"
-    )]
     pub(crate) fn receive(&self, id: u64) -> Result<(), Refusal> {
         let mut work = ibv_recv_wr {
             wr_id: id,
@@ -234,10 +224,6 @@ impl QueuePair {
         status(code)
     }
 
-    #[expect(
-        unsafe_code,
-        reason = "calls the provider, as ibv_post_send of verbs.h does"
-    )]
     fn post(&self, mut work: ibv_send_wr) -> Result<(), Refusal> {
         work.send_flags = ibv_send_flags::IBV_SEND_SIGNALED.0;
         let mut bad = ptr::null_mut();
@@ -273,7 +259,6 @@ impl QueuePair {
         self.write_and_tell(id, from, range, to, None)
     }
 
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     fn write_and_tell(
         &self,
         id: u64,
@@ -302,7 +287,6 @@ impl QueuePair {
     }
 
     /// Tells the other rank a number.
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     pub(crate) fn send_immediate(&self, id: u64, number: u32) -> Result<(), Refusal> {
         let mut work = zeroed!(ibv_send_wr);
         work.wr_id = id;
@@ -312,7 +296,6 @@ impl QueuePair {
     }
 
     /// Writes nothing, of which the other rank hears nothing: its device acknowledges it as long as the connection lives.
-    #[expect(unsafe_code, reason = "a structure of verbs.h")]
     pub(crate) fn probe_liveness(&self, id: u64, at: Target) -> Result<(), Refusal> {
         let mut work = zeroed!(ibv_send_wr);
         work.wr_id = id;
@@ -324,7 +307,6 @@ impl QueuePair {
 }
 
 impl Drop for QueuePair {
-    #[expect(unsafe_code, reason = "calls libibverbs")]
     fn drop(&mut self) {
         // SAFETY: the pair came from ibv_create_qp and is destroyed once.
         let _ = unsafe { ibv_destroy_qp(self.pair) };

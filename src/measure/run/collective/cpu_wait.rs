@@ -1,5 +1,10 @@
 //! How long a thread or a process was on a CPU, and how long it was ready and had none (Documentation/scheduler/sched-stats.rst).
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a rank that is slow is looked at"
+)]
+
 use std::time::Duration;
 
 /// The kernel's count for a main thread.
@@ -28,10 +33,6 @@ impl CpuTime {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a rank that is slow is looked at"
-)]
 fn threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter();
     let tasks = tasks.flatten().flatten();
@@ -41,10 +42,6 @@ fn threads(pid: u32) -> Vec<String> {
         .collect()
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a rank that is slow is looked at"
-)]
 fn read(path: &str) -> Option<CpuTime> {
     parse(&std::fs::read_to_string(path).ok()?)
 }

@@ -1,5 +1,10 @@
 //! Cleans up after killed ranks: NCCL's files in shared memory. Also reads the state of a process that does not end.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "what ranks leave is looked for, and goes with them"
+)]
+
 use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +17,6 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const NCCL_PREFIX: &str = "nccl-";
 
 /// NCCL's shared-memory files that belong to this user.
-#[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
 pub fn shared_files() -> BTreeSet<String> {
     let Ok(entries) = std::fs::read_dir(SHARED_MEMORY) else {
         return BTreeSet::new();
@@ -36,7 +40,6 @@ pub fn shared_files() -> BTreeSet<String> {
 }
 
 /// NCCL's shared-memory files that a process has mapped or open.
-#[expect(clippy::disallowed_methods, reason = "what ranks leave is looked for")]
 pub fn files_used_by(pid: u32) -> BTreeSet<String> {
     let wanted = format!("{SHARED_MEMORY}/{NCCL_PREFIX}");
     let mut files = BTreeSet::new();
@@ -58,10 +61,6 @@ pub fn files_used_by(pid: u32) -> BTreeSet<String> {
 }
 
 /// Removes those of the files that no process uses, and returns them.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what ranks of this program left goes with them"
-)]
 pub fn remove_unused(mut files: BTreeSet<String>) -> Vec<String> {
     if files.is_empty() {
         return Vec::new();
@@ -78,10 +77,6 @@ pub fn remove_unused(mut files: BTreeSet<String>) -> Vec<String> {
 }
 
 /// Removes the files of this process, which is about to be killed: no other process may be left to do it.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what this process left goes with it"
-)]
 pub fn remove_own() {
     let own = shared_files();
     for file in files_used_by(std::process::id()).intersection(&own) {
@@ -102,7 +97,6 @@ pub enum ProcessState {
 }
 
 /// Reads a process's state (proc_pid_stat(5)); `None` if it runs or sleeps normally.
-#[expect(clippy::disallowed_methods, reason = "a rank that hangs is looked at")]
 pub fn process_state(pid: u32) -> Option<ProcessState> {
     let stat = match std::fs::read(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat,
