@@ -427,6 +427,12 @@ impl<A, B> Fact<(A, B)> {
 
 /// What `?` is to results: the value of a fact (and its origin), else the function's own fact is unknown for the same reason.
 macro_rules! known {
+    (ok $result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(gap) => return $crate::fact::Fact::Unknown(gap.clone()),
+        }
+    };
     ($fact:expr, with origin) => {
         match $fact {
             $crate::fact::Fact::Known(value, origin) => (value, origin),

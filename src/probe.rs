@@ -438,10 +438,8 @@ impl<'s> Ask<'s> {
 
     /// The reply of a call as a JSON value.
     pub fn value(&self, question: Question) -> Fact<Arc<serde_json::Value>> {
-        match self.value_at(&question).1 {
-            Ok(value) => Fact::Known(value, Origin::Asked(question)),
-            Err(gap) => Fact::Unknown(gap),
-        }
+        let (_, said) = self.value_at(&question);
+        Fact::from_result(said, &Origin::Asked(question))
     }
 
     /// The reply of a call as bytes.
@@ -491,6 +489,14 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
         None => text.parse(),
     }
     .map_err(|_| is_not(text, "a whole number"))
+}
+
+/// A text that is not empty.
+fn filled(text: Arc<str>) -> Result<Arc<str>, String> {
+    match text.is_empty() {
+        true => Err("it is empty".to_owned()),
+        false => Ok(text),
+    }
 }
 
 /// What a text should have been, and the text, cut to the length of a message.

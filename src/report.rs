@@ -102,6 +102,8 @@ pub struct Policy {
     pub strict: bool,
     /// The areas that must be examined.
     pub require: RequiredAreas,
+    /// Whether the report names what passed.
+    pub with_passes: bool,
 }
 
 impl Default for Policy {
@@ -110,6 +112,7 @@ impl Default for Policy {
             fail_on: Severity::Error,
             strict: false,
             require: RequiredAreas::Own,
+            with_passes: false,
         }
     }
 }
@@ -223,13 +226,11 @@ pub fn report(
     verdicts: &[Verdict],
     recordings: &[RecordedNode],
     policy: &Policy,
-    with_passes: bool,
 ) -> Report {
     let require = &policy.require;
     let lacks = Lacks::of(catalogue, facts, verdicts);
     let verdicts = (verdicts, &lacks);
-    let mut contents =
-        Contents::of_nodes(catalogue, facts, verdicts, recordings, require, with_passes);
+    let mut contents = Contents::of_nodes(catalogue, facts, verdicts, recordings, policy);
     let of_all = areas::of_all(catalogue, facts, verdicts, require);
     contents.areas.extend(of_all);
     contents.into_report(catalogue, policy)

@@ -170,14 +170,7 @@ impl Node {
             let established = Instant::now();
             let verdicts = judge(catalogue, &facts);
             let decided = Instant::now();
-            let report = report(
-                catalogue,
-                &facts,
-                &verdicts,
-                &nodes,
-                &Policy::default(),
-                false,
-            );
+            let report = report(catalogue, &facts, &verdicts, &nodes, &Policy::default());
             std::hint::black_box(report.exit());
             sum.report += decided.elapsed();
             drop(report);
@@ -223,7 +216,7 @@ impl Node {
         let before = run::processor_time();
         let recordings = paths.iter().map(|path| Recording::open(path));
         let recordings = recordings.collect::<Result<Vec<_>, _>>()?;
-        let report = judged(catalogue, &recordings, &Policy::default(), false);
+        let report = judged(catalogue, &recordings, &Policy::default());
         std::hint::black_box(report.exit());
         Ok((run::processor_time().saturating_sub(before)) / count)
     }

@@ -105,15 +105,8 @@ pub struct CheckError {
 impl CheckError {
     /// An error at a place of a file.
     pub(crate) fn at(path: &str, source: &str, complaint: &Complaint) -> Self {
-        let floor = |mut at: usize| {
-            at = at.min(source.len());
-            while !source.is_char_boundary(at) {
-                at -= 1;
-            }
-            at
-        };
-        let start = floor(complaint.span.start);
-        let end = floor(complaint.span.end).max(start);
+        let start = source.floor_char_boundary(complaint.span.start);
+        let end = source.floor_char_boundary(complaint.span.end).max(start);
         let before = &source[..start];
         let line_start = before.rfind('\n').map_or(0, |i| i + 1);
         let snippet = Snippet::source(source).path(path).annotation(

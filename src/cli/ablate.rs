@@ -329,14 +329,7 @@ fn show(
     let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
     let ablation = Ablation::of(&facts, node);
     let verdicts = answer::relevant(&catalogue, &facts, verdicts);
-    let mut report = report::report(
-        &catalogue,
-        &facts,
-        &verdicts,
-        &nodes,
-        &Policy::default(),
-        false,
-    );
+    let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, &Policy::default());
     headline(&mut report, &catalogue, &ablation, why.as_deref());
     if !machine {
         report.nodes.clear();

@@ -10,7 +10,7 @@ use crate::derive::bandwidth_model;
 use crate::derive::step_time::{Measured, Parallel, Pipeline, Training};
 use crate::exit::Exit;
 use crate::fact::measurement::{self, MeasurementBackend};
-use crate::fact::{Fact, Facts, Id, Subject, gpu, path};
+use crate::fact::{Facts, Id, Subject, gpu, path};
 use crate::measure::plan::collective::Collective;
 use crate::report::advice::{Advice, Question, Source, text};
 
@@ -236,10 +236,8 @@ fn gpus(facts: &Facts, node: Id) -> Result<u64, String> {
         .map_err(|gap| gap.to_string())?;
     let mut count = 0;
     for id in facts.below(node, Subject::Gpu) {
-        match facts.get(id, gpu::NVIDIA) {
-            Fact::Known(is, _) => count += u64::from(is),
-            Fact::Unknown(gap) => return Err(gap.to_string()),
-        }
+        let is = facts.value(id, gpu::NVIDIA);
+        count += u64::from(is.map_err(|gap| gap.to_string())?);
     }
     Ok(count)
 }
@@ -404,10 +402,8 @@ fn ceiling(facts: &Facts, node: Id, training: &Training) -> anyhow::Result<(Meas
             Err(gap) => gap.to_string(),
         }));
     };
-    let rate = match facts.get(id, path::BANDWIDTH) {
-        Fact::Known(rate, _) => rate,
-        Fact::Unknown(gap) => return Err(unknown(gap.to_string())),
-    };
+    let rate = facts.value(id, path::BANDWIDTH);
+    let rate = rate.map_err(|gap| unknown(gap.to_string()))?;
     let by = facts.known(id, path::BOUND_BY).map_or("", |by| by.word());
     let at = facts.known(id, path::BOUND_WHERE);
     let at = at.as_deref().unwrap_or("");
@@ -425,7 +421,7 @@ fn ceiling(facts: &Facts, node: Id, training: &Training) -> anyhow::Result<(Meas
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::{BitRate, Bytes, Origin};
+    use crate::fact::{BitRate, Bytes, Fact, Origin};
 
     fn measured(
         facts: &mut Facts,

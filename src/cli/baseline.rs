@@ -69,7 +69,7 @@ pub(super) fn changes(
     let mut facts = Vec::with_capacity(recordings.len());
     for one in &recordings {
         let one = std::slice::from_ref(one);
-        let verdict = many::judged(catalogue, one, policy, false);
+        let verdict = many::judged(catalogue, one, policy);
         before.push(Expectation::of(&verdict, None));
         facts.push(input::facts_within(catalogue.limits.clone(), one).0);
     }

@@ -122,7 +122,6 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             let judging = Judging {
                 catalogue: &catalogue,
                 policy,
-                with_passes: args.judge.verbose,
                 memory: args.memory,
             };
             let times = (args.ask.deadline, args.fanin);
@@ -146,7 +145,6 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             &args.ask,
             &catalogue,
             (policy, args.memory),
-            args.judge.verbose,
         )?]
     } else if args.each {
         // As many at a time as there are processors: of ten thousand recordings few are in memory.
@@ -154,7 +152,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         let judged = |at: usize| {
             let one = Recording::open_within(&args.recordings[at], args.memory.of_each());
             let one = one.map_err(|error| error.to_string())?;
-            Ok(many::judged(&catalogue, &[one], policy, args.judge.verbose))
+            Ok(many::judged(&catalogue, &[one], policy))
         };
         many::each(args.recordings.len(), args.memory, judged, |_, report| {
             // The others go on.
@@ -176,9 +174,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             }
             None => None,
         };
-        let (paths, verbose) = (args.recordings.as_slice(), args.judge.verbose);
+        let paths = args.recordings.as_slice();
         let limits = (expected, args.memory);
-        vec![many::files(&catalogue, paths, limits, policy, verbose)?]
+        vec![many::files(&catalogue, paths, limits, policy)?]
     };
     show(args, &reports)?;
     let exit = exit_of(args, &reports);
@@ -222,8 +220,7 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
         let recordings: &'static [Recording] = recording?.leak();
         let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
         let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, recordings);
-        let with_passes = args.judge.verbose;
-        let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+        let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy);
         if let Some(path) = &args.baseline {
             report.baseline = Some(baseline::changes(
                 path,
@@ -249,8 +246,7 @@ fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
         paths => input::open(paths)?,
     };
     recordings.push(log::log(&args.with, None)?);
-    let verbose = args.judge.verbose;
-    Ok(many::judged(&catalogue, &recordings, policy, verbose))
+    Ok(many::judged(&catalogue, &recordings, policy))
 }
 
 /// Writes the reports.

@@ -46,7 +46,6 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
         None => None,
     };
     let catalogue = input::catalogue(&args.select)?;
-    let verbose = args.judge.verbose;
     // An input that cannot be read is a silent node of its file's name, and ends no other.
     let mut parts: Vec<(Vec<Recording>, Vec<String>)> = Vec::new();
     for (path, input) in inputs {
@@ -73,12 +72,12 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
     }
     let report = |(all, silent): (Vec<Recording>, Vec<String>)| {
         if silent.is_empty() && expected.is_none() {
-            return many::judged(&catalogue, &all, policy, verbose);
+            return many::judged(&catalogue, &all, policy);
         }
         let here = all.iter().map(|one| one.header.node.clone());
         let expected = expected.clone().unwrap_or_else(|| here.collect());
         let expected = Some(expected.into_iter().chain(silent).collect());
-        many::recordings(&catalogue, &all, expected, policy, verbose)
+        many::recordings(&catalogue, &all, expected, policy)
     };
     Ok(Some(parts.into_iter().map(report).collect()))
 }

@@ -92,7 +92,16 @@ fn read(recording: &Recording) -> Read {
             .map(|node| input::recorded(recording, node))
             .into_iter()
             .collect();
-        let report = report::report(&none, &facts, &verdicts, &nodes, &Policy::default(), true);
+        let report = report::report(
+            &none,
+            &facts,
+            &verdicts,
+            &nodes,
+            &Policy {
+                with_passes: true,
+                ..Policy::default()
+            },
+        );
         let Some(node) = node else {
             LogReport::new(&none, &facts, report);
             return;

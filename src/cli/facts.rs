@@ -55,7 +55,7 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         let ((there, _), (here, _)) = (input::facts(&recorded), input::facts(&examined));
         let found = differences(&there, &here, pseudonyms);
         let (catalogue, policy) = (input::site_catalogue()?, Policy::default());
-        let report = |all: &[_]| many::judged(&catalogue, all, &policy, false);
+        let report = |all: &[_]| many::judged(&catalogue, all, &policy);
         let findings = Expectation::of(&report(&recorded), None).changes(&report(&examined));
         if is_json {
             let all = json!({"facts": found, "findings": findings});

@@ -118,7 +118,6 @@ pub fn run(
     ask: &AskArgs,
     catalogue: &Catalogue,
     (policy, memory): (&Policy, ClusterMemory),
-    with_passes: bool,
 ) -> anyhow::Result<Report> {
     let remote = remote(args, command(&args.remote, ask), ask.deadline + wait)?;
     let give = |host: &str| {
@@ -127,14 +126,7 @@ pub fn run(
         let between = (asked, clock::wall_clock());
         Ok(many::Given { bytes, between })
     };
-    many::hosts(
-        catalogue,
-        hosts,
-        give,
-        (args.fanout.into(), memory),
-        policy,
-        with_passes,
-    )
+    many::hosts(catalogue, hosts, give, (args.fanout.into(), memory), policy)
 }
 
 /// What the shell of a host runs.

@@ -64,6 +64,7 @@ impl JudgeArgs {
             fail_on: self.fail_on.into(),
             strict: self.strict,
             require: require::require(&self.require)?,
+            with_passes: self.verbose,
         })
     }
 

@@ -71,7 +71,7 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         catalogue.checks.retain(is_of_log);
     }
     let policy = &args.judge.policy()?;
-    let mut log = judged(&catalogue, &recordings, policy, args.judge.verbose);
+    let mut log = judged(&catalogue, &recordings, policy);
     if args.judge.draws() {
         let mut page = Markup::default();
         page.text(|out| answer::write(out, &log, Detail::default(), 100))?;
@@ -91,16 +91,11 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
 }
 
 /// Judges logs, and nodes beside them.
-pub fn judged(
-    catalogue: &Catalogue,
-    recordings: &[Recording],
-    policy: &Policy,
-    with_passes: bool,
-) -> LogReport {
+pub fn judged(catalogue: &Catalogue, recordings: &[Recording], policy: &Policy) -> LogReport {
     let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
     let mut verdicts = many::verdicts(catalogue, &mut facts, &nodes, recordings);
     verdicts.retain(|verdict| answers(catalogue, &facts, verdict));
-    let report = report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes);
+    let report = report::report(catalogue, &facts, &verdicts, &nodes, policy);
     LogReport::new(catalogue, &facts, report)
 }
 

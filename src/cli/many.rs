@@ -79,38 +79,32 @@ pub fn recordings(
     recordings: &[Recording],
     expected: Option<Vec<String>>,
     policy: &Policy,
-    with_passes: bool,
 ) -> Report {
     let count = recordings.len();
     let read = |at: usize| match &recordings[at] {
         log if log.header.log => Read::Log(Box::new(log.clone())),
-        one => judged_alone(catalogue, one, count, policy, with_passes),
+        one => judged_alone(catalogue, one, count, policy),
     };
     let mut cluster = Cluster::default();
     each(count, ClusterMemory::default(), read, |at, read| {
         cluster.add(Path::new(&format!("recording {}", at + 1)), read);
     });
     cluster.expect(expected);
-    cluster.report(catalogue, policy, with_passes)
+    cluster.report(catalogue, policy)
 }
 
 /// Judges these recordings: those of several machines as one cluster.
-pub fn judged(
-    catalogue: &Catalogue,
-    all: &[Recording],
-    policy: &Policy,
-    with_passes: bool,
-) -> Report {
+pub fn judged(catalogue: &Catalogue, all: &[Recording], policy: &Policy) -> Report {
     // What a log holds is compared with the machines beside it, whose facts are kept for that.
     const BESIDE_A_LOG: usize = 64;
     let machines = all.iter().filter(|r| !r.header.log).count();
     let has_log = machines < all.len();
     if machines > 1 && !(has_log && machines <= BESIDE_A_LOG) {
-        return recordings(catalogue, all, None, policy, with_passes);
+        return recordings(catalogue, all, None, policy);
     }
     let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), all);
     let verdicts = verdicts(catalogue, &mut facts, &nodes, all);
-    crate::report::report(catalogue, &facts, &verdicts, &nodes, policy, with_passes)
+    crate::report::report(catalogue, &facts, &verdicts, &nodes, policy)
 }
 
 /// The verdicts on these nodes, with the site's waivers by the time of each recording.
@@ -142,15 +136,10 @@ pub struct Gathering<'g> {
 }
 
 /// Judges what rank 0 gathered as one cluster. What is no recording is of a node that is silent.
-pub fn gathered(
-    catalogue: &Catalogue,
-    gathering: Gathering<'_>,
-    policy: &Policy,
-    with_passes: bool,
-) -> Report {
+pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy) -> Report {
     let (given, memory) = (gathering.given, gathering.memory);
     let count = given.len() + 1;
-    let judged = |one: &Recording| judged_alone(catalogue, one, count, policy, with_passes);
+    let judged = |one: &Recording| judged_alone(catalogue, one, count, policy);
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged(gathering.own),
         Some((name, bytes)) => {
@@ -170,7 +159,7 @@ pub fn gathered(
         cluster.table.is_silent(name, why);
     }
     cluster.expect(gathering.expected);
-    cluster.report(catalogue, policy, with_passes)
+    cluster.report(catalogue, policy)
 }
 
 /// What a host gave.
@@ -217,7 +206,6 @@ pub fn hosts(
     give: impl Fn(&str) -> Result<Given, String> + Sync,
     (at_once, memory): (usize, ClusterMemory),
     policy: &Policy,
-    with_passes: bool,
 ) -> anyhow::Result<Report> {
     let budget = RecordingBudget::of((memory.0 / at_once.max(1) as u64).max(OF_ONE));
     let count = AtomicUsize::new(0);
@@ -237,10 +225,10 @@ pub fn hosts(
         let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));
         output::progress(Progress::Done);
         let recording = recording?;
-        return Ok(judged(catalogue, &[recording], policy, with_passes));
+        return Ok(judged(catalogue, &[recording], policy));
     }
     let read = |at: usize| match recording(&names[at]) {
-        Ok(one) => judged_alone(catalogue, &one, names.len(), policy, with_passes),
+        Ok(one) => judged_alone(catalogue, &one, names.len(), policy),
         Err(why) => Read::Not(why),
     };
     let mut cluster = Cluster::default();
@@ -249,7 +237,7 @@ pub fn hosts(
         read => cluster.add(Path::new(&names[at]), read),
     });
     output::progress(Progress::Done);
-    Ok(cluster.report(catalogue, policy, with_passes))
+    Ok(cluster.report(catalogue, policy))
 }
 
 /// Without what a shell's start-up files printed in front.
@@ -271,11 +259,10 @@ pub fn files(
     paths: &[PathBuf],
     (expected, memory): (Option<Vec<String>>, ClusterMemory),
     policy: &Policy,
-    with_passes: bool,
 ) -> anyhow::Result<Report> {
     let read = |at: usize| match Recording::open_within(&paths[at], memory.of_each()) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
-        Ok(one) => judged_alone(catalogue, &one, paths.len(), policy, with_passes),
+        Ok(one) => judged_alone(catalogue, &one, paths.len(), policy),
         Err(error) => Read::Not(error.to_string()),
     };
     let mut cluster = Cluster::default();
@@ -288,10 +275,10 @@ pub fn files(
     }
     if cluster.nodes < 2 && expected.is_none() && cluster.unread.is_empty() {
         // A log, and the machine on which it was written: findings of one explain those of the other.
-        return Ok(judged(catalogue, &input::open(paths)?, policy, with_passes));
+        return Ok(judged(catalogue, &input::open(paths)?, policy));
     }
     cluster.expect(expected);
-    Ok(cluster.report(catalogue, policy, with_passes))
+    Ok(cluster.report(catalogue, policy))
 }
 
 /// Judges one node by itself.
@@ -300,7 +287,6 @@ fn judged_alone(
     recording: &Recording,
     among: usize,
     policy: &Policy,
-    with_passes: bool,
 ) -> Read {
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
@@ -313,8 +299,7 @@ fn judged_alone(
         &facts,
         (&verdicts, &lacks),
         &[input::recorded(recording, id)],
-        &policy.require,
-        with_passes,
+        policy,
     );
     Read::Node(Box::new((part, comparison::sample(&facts, id))))
 }
@@ -423,7 +408,7 @@ impl Cluster {
         }
     }
 
-    fn report(self, catalogue: &Catalogue, policy: &Policy, with_passes: bool) -> Report {
+    fn report(self, catalogue: &Catalogue, policy: &Policy) -> Report {
         let mut facts = Facts::within(catalogue.limits.clone());
         for log in &self.logs {
             probe::nccl_log::establish(log, &mut facts);
@@ -440,7 +425,7 @@ impl Cluster {
             !is_of_node(subject)
         });
         self.fold
-            .report(catalogue, &facts, &verdicts, &concerns, policy, with_passes)
+            .report(catalogue, &facts, &verdicts, &concerns, policy)
     }
 }
 

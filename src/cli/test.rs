@@ -264,12 +264,12 @@ fn judged(
         [one] if !pair.is_cluster => {
             let budget = ClusterMemory::default().of_each();
             let one = Recording::open_within(one, budget).map_err(|error| unreadable(&error))?;
-            Ok(many::judged(catalogue, &[one], policy, false))
+            Ok(many::judged(catalogue, &[one], policy))
         }
         several if !pair.is_cluster => Err(format!("{} recordings have this name", several.len())),
         all => {
             let limits = (nodes, ClusterMemory::default());
-            many::files(catalogue, all, limits, policy, false).map_err(|error| unreadable(&error))
+            many::files(catalogue, all, limits, policy).map_err(|error| unreadable(&error))
         }
     }
 }

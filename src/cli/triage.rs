@@ -125,11 +125,11 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     let limits = catalogue.limits.clone();
     let own = std::slice::from_ref(&recording);
     let (mut facts, nodes) = input::facts_within(limits, own);
-    let (policy, verbose) = (&args.judge.policy()?, args.judge.verbose);
+    let policy = &args.judge.policy()?;
     let mut report = match others {
         None => {
             let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
-            let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy, verbose);
+            let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy);
             if let ([node], true) = (nodes.as_slice(), args.judge.draws()) {
                 report.drawn = html::of_node(&catalogue, &facts, &verdicts, node.id)?;
             }
@@ -143,7 +143,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
                 silent: others.silent,
                 memory: ClusterMemory::default(),
             };
-            many::gathered(&catalogue, gathering, policy, verbose)
+            many::gathered(&catalogue, gathering, policy)
         }
     };
     let ablation = nodes.first().map(|node| Ablation::of(&facts, node.id));

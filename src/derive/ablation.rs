@@ -47,10 +47,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// What the baseline reached of what the paths that it used carry.
 fn ceiling(facts: &mut Facts, node: Id, id: Id) {
-    let found = match used(facts, id) {
-        Ok(used) => ceiling_of(facts, node, used),
-        Err(gap) => Fact::Unknown(gap),
-    };
+    let used = used(facts, id);
+    let found = used.map_or_else(Fact::Unknown, |used| ceiling_of(facts, node, used));
     let busbw = found.clone().map(|ceiling| ceiling.busbw);
     facts.set(id, measurement::CEILING, busbw);
     let bound = found.clone().map(|ceiling| {

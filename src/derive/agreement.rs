@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::fact::device::NodeType;
 use crate::fact::port::{LinkLayer, PortState};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Subject, device, node, port};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Subject, device, known, node, port};
 use crate::small_sort;
 
 use super::{group, majority, tally};
@@ -218,10 +218,8 @@ fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
 /// The rate of a strict majority of the equal ports; where there is none, the port's own, since nothing speaks against it.
 fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::BitRate> {
     let rate = |id: Id| facts.get(id, port::RATE);
-    let rates = match group::of_equals(facts, used.iter().filter_map(Used::port), port, rate) {
-        Ok(rates) => rates,
-        Err(gap) => return Fact::Unknown(gap),
-    };
+    let ports = used.iter().filter_map(Used::port);
+    let rates = known!(ok group::of_equals(facts, ports, port, rate));
     let unread = used.iter().find_map(|one| match one {
         Used::Open(gap) => Some(gap),
         Used::Port(..) => None,

@@ -18,7 +18,7 @@ use self::outlier::{Outlier, outlier};
 use super::Derivation;
 use crate::fact::arms::{ArmRuns, Arms, Set};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, kleene, limit, measurement,
+    Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, kleene, known, limit, measurement,
 };
 use crate::measure::plan::ablation::{Pair, pairs};
 
@@ -46,12 +46,9 @@ fn against_host_memory(facts: &mut Facts, id: Id, host: Id) {
 
 fn share(facts: &Facts, id: Id, host: Id) -> Fact<Percent> {
     for one in [id, host] {
-        match facts.get(one, measurement::SPREAD) {
-            Fact::Known(spread, _) if spread > facts.limit(limit::COLLECTIVE_SPREAD) => {
-                return Fact::Unknown(Gap::missing("steady trials"));
-            }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        let spread = known!(facts.get(one, measurement::SPREAD));
+        if spread > facts.limit(limit::COLLECTIVE_SPREAD) {
+            return Fact::Unknown(Gap::missing("steady trials"));
         }
     }
     match (

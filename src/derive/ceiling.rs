@@ -19,8 +19,8 @@ use crate::fact::kleene::Several;
 use crate::fact::path::{self, BoundBy, PathKind};
 use crate::fact::variable::VariableEffect;
 use crate::fact::{
-    BitRate, Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, gpu, node, selection,
-    variable,
+    BitRate, Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, gpu, known, node,
+    selection, variable,
 };
 use crate::measure::plan::collective::Collective;
 
@@ -143,13 +143,9 @@ pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
         };
         compose(used.collective, used.shape, inside, nvls, network)
     };
-    match found() {
-        Ok(ceiling) => {
-            let how = format!("{} at {}", ceiling.bound_by.word(), ceiling.bound_where);
-            Fact::derived(ceiling, how)
-        }
-        Err(gap) => Fact::Unknown(gap),
-    }
+    let ceiling = known!(ok found());
+    let how = format!("{} at {}", ceiling.bound_by.word(), ceiling.bound_where);
+    Fact::derived(ceiling, how)
 }
 
 /// The ceiling out of what carries inside and between nodes.

@@ -26,13 +26,13 @@ pub fn of_host(facts: &mut Facts, run: Id, host: Id) {
     // 12040 is 12.4.
     let driver = facts.get(host, host::DRIVER).map(|number| number / 1000);
     let built = facts.get(run, run::CUDA);
-    let built = match facts.get(run, run::LIBRARY) {
-        Fact::Known(Library::Nccl, _) => built.and_then(|text| major(&text)),
-        Fact::Known(..) => Fact::Unknown(Gap::missing(
-            "the release of CUDA of a library that is not NVIDIA's",
-        )),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let other = "the release of CUDA of a library that is not NVIDIA's";
+    let built = facts
+        .get(run, run::LIBRARY)
+        .flat_map(|library| match library {
+            Library::Nccl => built.and_then(|text| major(&text)),
+            _ => Fact::Unknown(Gap::missing(other)),
+        });
     facts.set(host, host::CUDA_TOO_OLD, is_older(driver, built));
 }
 

@@ -4,7 +4,7 @@ use super::Derivation;
 use crate::fact::gid::{GidKind, GidType};
 use crate::fact::kleene::Several;
 use crate::fact::port::LinkLayer;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, port};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, known, port};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("gid_choice", &[], derive);
@@ -104,10 +104,7 @@ impl Table {
         let of_row = |row: &Row| Ok((row.index.clone()?, row.of_type.clone()?, row.kind.clone()?));
         let rows: Several<(u64, GidType, GidKind)> = self.rows.iter().map(of_row).collect();
         let rows = rows.or_others(self.others.clone());
-        let rows = match rows.known() {
-            Ok(rows) => rows,
-            Err(gap) => return Fact::Unknown(gap),
-        };
+        let rows = known!(ok rows.known());
         let lowest = |kind: GidKind| {
             rows.iter()
                 .filter(|(_, t, k)| *t == GidType::V2 && *k == kind)

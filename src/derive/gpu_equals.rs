@@ -4,7 +4,7 @@ use super::Derivation;
 use std::sync::Arc;
 
 use super::majority;
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu, node};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, gpu, known, node};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("gpu_equals", &[], derive);
@@ -77,13 +77,9 @@ pub(super) fn most<T: Typed + Clone + PartialEq>(
     equals: &Result<Vec<Id>, Gap>,
     key: Key<T>,
 ) -> Fact<T> {
-    match equals {
-        Ok(equals) => {
-            let all: Vec<Fact<T>> = equals.iter().map(|other| facts.get(*other, key)).collect();
-            majority::of(&facts.get(id, key), &all, "GPUs of its model")
-        }
-        Err(gap) => Fact::Unknown(gap.clone()),
-    }
+    let equals = known!(ok equals).iter();
+    let all: Vec<Fact<T>> = equals.map(|other| facts.get(*other, key)).collect();
+    majority::of(&facts.get(id, key), &all, "GPUs of its model")
 }
 
 /// What of this GPU differs, `ECC off (most: on)`; empty where it does not.

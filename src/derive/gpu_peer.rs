@@ -10,7 +10,7 @@ use crate::fact::gpu::{FabricState, GpuMode, GpuSegment};
 use crate::fact::gpu_pair::{P2p, P2pExclusion, P2pPath};
 use crate::fact::kleene::Several;
 use crate::fact::node::Iommu;
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, bridge, gpu, gpu_pair, node};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, bridge, gpu, gpu_pair, known, node};
 
 /// What NVML says of a pair, in each direction.
 const STATUSES: [Key<P2p>; 4] = [
@@ -96,10 +96,7 @@ impl Machine {
 
 /// Whether a fact holds of both.
 fn both_are(facts: &Facts, gpus: &Ends, key: Key<bool>) -> Fact<bool> {
-    match gpus {
-        Ok(gpus) => all(&gpus.map(|id| facts.get(id, key))),
-        Err(gap) => Fact::Unknown(gap.clone()),
-    }
+    all(&known!(ok gpus).map(|id| facts.get(id, key)))
 }
 
 fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<P2pPath> {
@@ -151,10 +148,7 @@ fn barred(
     statuses: &[Fact<P2p>; 4],
     machine: &Machine,
 ) -> Fact<P2pExclusion> {
-    let gpus = match gpus {
-        Ok(gpus) => *gpus,
-        Err(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let gpus = *known!(ok gpus);
     let over_nvlink = way
         .clone()
         .map(|way| matches!(way, P2pPath::Nvlink | P2pPath::Nvswitch));

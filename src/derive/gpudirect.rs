@@ -13,6 +13,7 @@ use crate::fact::port::PortState;
 use crate::fact::{
     Fact, Facts, Gap, Id, Subject, device, gpu, known, limit, module, node, port, variable,
 };
+use crate::nccl_rules::number::decimal;
 
 /// The peer memory modules: the driver's own, and the one before it, which was built apart.
 const MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
@@ -121,24 +122,10 @@ fn kernel_too_old(facts: &Facts, node: Id) -> Fact<bool> {
         .flat_map(|stack| Fact::derived(stack == node::RdmaStack::Inbox, how()))
 }
 
-/// What of a value NCCL reads as a number: the digits that it begins with, 0 where there are none.
-fn as_number(value: &str) -> i64 {
-    let text = value.trim_start();
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text.strip_prefix('+').unwrap_or(text)),
-    };
-    let end = digits
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(digits.len());
-    let number: i64 = digits.get(..end).unwrap_or("").parse().unwrap_or(0);
-    sign * number
-}
-
 /// The number that a NCCL_* variable is read as; `None` where it is not set.
 fn set_to(facts: &Facts, node: Id, name: &str) -> Fact<Option<i64>> {
     let value = facts.named(Subject::Variable, node, name, variable::VALUE);
-    value.map(|value| Some(as_number(&value.filter(|value| !value.is_empty())?)))
+    value.map(|value| Some(decimal(&value.filter(|value| !value.is_empty())?)))
 }
 
 fn dma_buf(facts: &Facts, node: Id) -> Fact<DmaBuf> {
@@ -460,7 +447,7 @@ mod tests {
             (" 7 ", 7),
             ("", 0),
         ] {
-            assert_eq!(as_number(text), number, "{text:?}");
+            assert_eq!(decimal(text), number, "{text:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, device, port};
 
 /// What makes two devices equal. Empty texts stand for what software devices do not have.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceKind {
     /// Kernel driver.
     pub driver: String,
@@ -17,16 +17,11 @@ pub struct DeviceKind {
 
 /// The kind of a device; the gap that keeps it from being known.
 pub fn kind(facts: &Facts, device: Id) -> Result<DeviceKind, Gap> {
-    let text = |key: Key<Arc<str>>| match facts.get(device, key) {
-        Fact::Known(text, _) => Ok(text.to_string()),
-        Fact::Unknown(gap) => Err(gap),
-    };
+    let text = |key: Key<Arc<str>>| facts.value(device, key).map(|text| text.to_string());
     if let Some(true) = facts.known(device, device::SOFTWARE) {
-        let driver = text(device::DRIVER)?;
         return Ok(DeviceKind {
-            driver,
-            model: String::new(),
-            board: String::new(),
+            driver: text(device::DRIVER)?,
+            ..DeviceKind::default()
         });
     }
     // A gathered tree may lack the driver's link: the board alone tells as much.
@@ -42,10 +37,8 @@ pub fn port_kind(facts: &Facts, port: Id) -> Result<(DeviceKind, &'static str), 
     let device = facts
         .ancestor(port, Subject::Device)
         .ok_or_else(|| Gap::missing("device"))?;
-    match facts.get(port, port::LINK_LAYER) {
-        Fact::Known(layer, _) => Ok((kind(facts, device)?, layer.word())),
-        Fact::Unknown(gap) => Err(gap),
-    }
+    let layer = facts.value(port, port::LINK_LAYER)?;
+    Ok((kind(facts, device)?, layer.word()))
 }
 
 /// What `look` says of those of these ports that are equal to a port, itself included. What may be equal and does not say is a gap.

@@ -16,7 +16,7 @@ use crate::fact::counter::CounterClass;
 use crate::fact::device::Role;
 use crate::fact::kleene::Several;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, netdev, port, selector};
+use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, known, netdev, port, selector};
 
 use super::{group, tally};
 
@@ -154,10 +154,8 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     let Some(device) = facts.ancestor(port, Subject::Device) else {
         return Fact::Unknown(Gap::missing("device"));
     };
-    match facts.get(device, device::ROLE) {
-        Fact::Known(Role::Management, origin) => return Fact::Known(false, origin),
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    if let (Role::Management, origin) = known!(facts.get(device, device::ROLE), with origin) {
+        return Fact::Known(false, origin);
     }
     if facts.known(port, port::LINK_LAYER) != Some(LinkLayer::InfiniBand) {
         // An InfiniBand port always has its GID 0.

@@ -77,10 +77,8 @@ fn met(facts: &mut Facts, id: Id) {
     let met = match (seen, facts.get(id, run::INFO)) {
         (true, _) => Fact::derived(true, "lines of nodes, channels or `Init COMPLETE`"),
         (false, Fact::Known(true, origin)) => Fact::Known(false, origin),
-        (false, Fact::Known(false, _)) => match facts.get(id, run::INITIALISED) {
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-            Fact::Known(..) => Fact::Unknown(Gap::missing("run.initialised")),
-        },
+        (false, Fact::Known(false, _)) => (facts.get(id, run::INITIALISED))
+            .flat_map(|_| Fact::Unknown(Gap::missing("run.initialised"))),
         (false, Fact::Unknown(gap)) => Fact::Unknown(gap),
     };
     facts.set(id, run::MET, met);
@@ -392,16 +390,10 @@ fn is_inside(interface: &str) -> bool {
 
 /// What an interface is, by its name and address.
 fn bootstrap_kind(facts: &mut Facts, id: Id) {
-    let kind = match (
-        facts.get(id, host::BOOTSTRAP_INTERFACE),
-        facts.get(id, host::BOOTSTRAP_ADDRESS),
-    ) {
-        (Fact::Known(interface, origin), address) => {
-            let address = address.known().cloned().unwrap_or_else(|| "".into());
-            Fact::Known(kind_of(&interface, &address), origin)
-        }
-        (Fact::Unknown(gap), _) => Fact::Unknown(gap),
-    };
+    let address = facts.known(id, host::BOOTSTRAP_ADDRESS);
+    let address = address.as_deref().unwrap_or("");
+    let interface = facts.get(id, host::BOOTSTRAP_INTERFACE);
+    let kind = interface.map(|interface| kind_of(&interface, address));
     facts.set(id, host::BOOTSTRAP_KIND, kind);
 }
 
@@ -514,16 +506,11 @@ fn plugin_missing(facts: &mut Facts, host: Id, variable: Id) {
     if facts.known(variable, env::NAME).as_deref() != Some("NCCL_NET_PLUGIN") {
         return;
     }
-    let missing = match (
-        facts.get(variable, env::VALUE),
-        facts.get(host, host::PLUGINS_MISSING),
-    ) {
-        (Fact::Known(value, _), Fact::Known(files, origin)) => {
-            let named = |file: &Arc<str>| **file == *value || file.contains(&format!("-{value}."));
-            Fact::Known(&*value != "none" && files.iter().any(named), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
+    let missing = facts.get(variable, env::VALUE).flat_map(|value| {
+        let named = |file: &Arc<str>| **file == *value || file.contains(&format!("-{value}."));
+        let files = facts.get(host, host::PLUGINS_MISSING);
+        files.map(|files| &*value != "none" && files.iter().any(named))
+    });
     facts.set(variable, env::PLUGIN_MISSING, missing);
 }
 

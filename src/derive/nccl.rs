@@ -223,10 +223,7 @@ fn selectors(facts: &mut Facts, node: Id, ports: Result<&[Port], Gap>) {
     };
     facts.set_members(Subject::Selector, node, members);
     if let Ok(Some(text)) = &hcas {
-        let of: Result<Vec<Named>, Gap> = match ports {
-            Ok(ports) => Ok(ports.iter().map(Named::port).collect()),
-            Err(gap) => Err(gap),
-        };
+        let of = ports.map(|ports| ports.iter().map(Named::port).collect());
         list_of(facts, node, "NCCL_IB_HCA", &List::parse(text, 32), &of);
     }
     if let Ok(Some(text)) = &names
@@ -435,10 +432,8 @@ fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, vers
     facts.set(chosen, selection::HCAS_FORCED, fact(&forced, "NCCL_IB_HCA"));
     let places: Result<Vec<usize>, Gap> = (|| {
         let list = list.clone()?;
-        match &off {
-            Ok(None) => {}
-            Ok(Some(_)) => return Ok(Vec::new()),
-            Err(gap) => return Err(gap.clone()),
+        if off.clone()?.is_some() {
+            return Ok(Vec::new());
         }
         versions
             .agree(|v| hca::choose(ports, list.as_deref(), v))

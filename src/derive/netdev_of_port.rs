@@ -5,7 +5,7 @@ use super::setting::names;
 use super::{group, majority, tally};
 use crate::fact::device::Role;
 use crate::fact::port::LinkLayer;
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, netdev, node, port};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, known, netdev, node, port};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("netdev_of_port", &[], derive);
@@ -62,18 +62,15 @@ fn equals_up(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     let up = |port: Id| facts.get(port, port::NETDEV_UP);
     let ports = ports.iter().copied();
     let ports = ports.filter(|p| facts.known(*p, port::HAS_NETDEV) != Some(false));
-    match group::of_equals(facts, ports, port, up) {
-        Ok(ups) => majority::of(&up(port), &ups, "equal ports"),
-        Err(gap) => Fact::Unknown(gap),
-    }
+    let ups = known!(ok group::of_equals(facts, ports, port, up));
+    majority::of(&up(port), &ups, "equal ports")
 }
 
 /// Whether the port's netdev carries a default route. An InfiniBand port does not count as one: no machine is managed over IPoIB alone.
 fn carries_default_route(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
-    match facts.get(port, port::LINK_LAYER) {
-        Fact::Known(LinkLayer::InfiniBand, origin) => return Fact::Known(false, origin),
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    let layer = facts.get(port, port::LINK_LAYER);
+    if let (LinkLayer::InfiniBand, origin) = known!(layer, with origin) {
+        return Fact::Known(false, origin);
     }
     if let Fact::Known(false, origin) = facts.get(port, port::HAS_NETDEV) {
         return Fact::Known(false, origin);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{gpu_equals, gpu_share, majority};
 use crate::fact::kleene::Several;
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Key, Subject, Typed, node, nvlink};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Key, Subject, Typed, known, node, nvlink};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("nvlink_equals", &[], derive);
@@ -93,11 +93,7 @@ fn of_number<T: Typed>(
 
 /// Whether more than half of them are up; not so where that cannot be any more.
 fn siblings_up(all: Result<Vec<Fact<bool>>, Gap>) -> Fact<bool> {
-    let all = match all {
-        Ok(all) => all,
-        Err(gap) => return Fact::Unknown(gap),
-    };
-    let all: Several<bool> = all.into_iter().collect();
+    let all: Several<bool> = known!(ok all).into_iter().collect();
     let members = all.members();
     let up = all.answered().iter().filter(|up| **up).count();
     let how = format!("up at {up} of {members} GPUs of its model");

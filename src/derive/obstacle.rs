@@ -63,14 +63,9 @@ fn derive(facts: &mut Facts, node: Id) {
             facts.relate(id, port);
             uses.push(met);
         }
-        let used = Several::from_iter(uses)
-            .or_others(open.clone())
-            .any(|used| *used);
-        let used = match used {
-            Ok(used) => Fact::derived(used, "the interfaces of jobs and the netdevs of ports"),
-            Err(gap) => Fact::Unknown(gap),
-        };
-        facts.set(id, obstacle::USED, used);
+        let uses = Several::from_iter(uses).or_others(open.clone());
+        let how = "the interfaces of jobs and the netdevs of ports";
+        facts.set(id, obstacle::USED, Fact::of(uses.any(|used| *used), how));
         let speed = match facts.find(Subject::Netdev, node, &name) {
             Some(netdev) => facts.get(netdev, netdev::SPEED),
             None => Fact::Unknown(crate::fact::Gap::missing("netdev.speed")),

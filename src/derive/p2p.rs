@@ -227,10 +227,7 @@ fn has_none(facts: &Facts, id: Id) -> bool {
 
 /// What PCIe carries between two GPUs at best.
 fn slot_bandwidth(facts: &Facts, ends: &Ends) -> Fact<BitRate> {
-    let [a, b] = match ends {
-        Ok(ends) => *ends,
-        Err(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let [a, b] = *known!(ok ends);
     facts
         .get(a, gpu::SLOT_BANDWIDTH)
         .zip(facts.get(b, gpu::SLOT_BANDWIDTH))

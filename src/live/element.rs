@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn elements_are_combined_in_place_and_out_of_place() {
-        for dtype in DataType::ALL {
+        for dtype in DataType::ALL.iter().copied() {
             let list = |values: &[u8]| {
                 let mut bytes = Vec::new();
                 for value in values {

@@ -96,12 +96,10 @@ fn between(rest: &[u8], collnet: bool) -> ChannelLine<'_> {
     };
     let rest = past_device(rest);
     if collnet {
-        return match direction(rest) {
-            Some((receives, rest)) => {
-                network(rest, b"COLLNET/", Transport::CollNet, from, from, receives)
-            }
-            None => ChannelLine::Torn,
-        };
+        let found = direction(rest).and_then(|(receives, rest)| {
+            network(rest, b"COLLNET/", Transport::CollNet, from, from, receives)
+        });
+        return found.map_or(ChannelLine::Torn, ChannelLine::Channel);
     }
     let Some((to, rest)) = rest.strip_prefix(b" -> ").and_then(number) else {
         // `Ring 00 : 1 -> 0 -> 2` is the graph's, `Channel 00/02 :    0   1` the order of ranks.
@@ -111,24 +109,23 @@ fn between(rest: &[u8], collnet: bool) -> ChannelLine<'_> {
     if rest.starts_with(b" -> ") || rest.starts_with(b"/") {
         return ChannelLine::Other;
     }
+    way(rest, from, to).map_or(ChannelLine::Torn, ChannelLine::Channel)
+}
+
+/// ` [send] via NET/…`, ` via P2P/…`; `None` where the line is torn.
+fn way(rest: &[u8], from: u64, to: u64) -> Option<Channel<'_>> {
     if let Some((receives, rest)) = direction(rest) {
         return network(rest, b"NET/", Transport::Net, from, to, receives);
     }
-    let Some(rest) = rest.strip_prefix(b" via ") else {
-        return ChannelLine::Torn;
-    };
+    let rest = rest.strip_prefix(b" via ")?;
     // Until 2.3 only the receiver logs the network.
     if rest.starts_with(b"NET/") {
         return network(rest, b"NET/", Transport::Net, from, to, true);
     }
     let (transport, kind, rest) = if let Some(rest) = rest.strip_prefix(b"P2P/") {
-        match KINDS.iter().find(|kind| rest.starts_with(kind)) {
-            Some(kind) => {
-                let (kind, rest) = rest.split_at(kind.len());
-                (Transport::P2p, kind, rest)
-            }
-            None => return ChannelLine::Torn,
-        }
+        let kind = KINDS.iter().find(|kind| rest.starts_with(kind))?;
+        let (kind, rest) = rest.split_at(kind.len());
+        (Transport::P2p, kind, rest)
     } else if let Some(rest) = rest.strip_prefix(b"SHM") {
         let length = b"/direct/CE".len().min(rest.len());
         let kind =
@@ -139,10 +136,9 @@ fn between(rest: &[u8], collnet: bool) -> ChannelLine<'_> {
             kind.strip_prefix(b"/").unwrap_or(kind),
             rest,
         )
-    } else if let Some(rest) = rest.strip_prefix(b"direct shared memory") {
-        (Transport::Shm, &b"direct"[..], rest)
     } else {
-        return ChannelLine::Torn;
+        let rest = rest.strip_prefix(b"direct shared memory")?;
+        (Transport::Shm, &b"direct"[..], rest)
     };
     let rest = past(rest, &[b"/read", b"/CE", b"/direct", b"/CUMEM"]);
     // The GPU in between of an indirect path.
@@ -151,20 +147,17 @@ fn between(rest: &[u8], collnet: bool) -> ChannelLine<'_> {
         None => rest,
     };
     let rest = past(rest, &[b"/read", b"/CE"]);
-    match tail(rest) {
-        Some(comm) => ChannelLine::Channel(Channel {
-            from,
-            to,
-            receives: false,
-            transport,
-            kind,
-            adapter: 0,
-            pxn: false,
-            gdr: false,
-            comm,
-        }),
-        None => ChannelLine::Torn,
-    }
+    Some(Channel {
+        from,
+        to,
+        receives: false,
+        transport,
+        kind,
+        adapter: 0,
+        pxn: false,
+        gdr: false,
+        comm: tail(rest)?,
+    })
 }
 
 const KINDS: [&[u8]; 6] = [
@@ -193,22 +186,13 @@ fn network<'m>(
     from: u64,
     to: u64,
     receives: bool,
-) -> ChannelLine<'m> {
-    let Some(rest) = rest.strip_prefix(mark) else {
-        return ChannelLine::Torn;
-    };
-    let Some(slash) = memchr::memchr(b'/', rest.get(..rest.len().min(64)).unwrap_or(&[])) else {
-        return ChannelLine::Torn;
-    };
+) -> Option<Channel<'m>> {
+    let rest = rest.strip_prefix(mark)?;
+    let slash = memchr::memchr(b'/', rest.get(..rest.len().min(64))?)?;
     let (kind, rest) = rest.split_at(slash);
-    let Some((adapter, rest)) = rest.strip_prefix(b"/").and_then(number) else {
-        return ChannelLine::Torn;
-    };
+    let (adapter, rest) = rest.strip_prefix(b"/").and_then(number)?;
     let (pxn, rest) = match rest.strip_prefix(b"(").and_then(number) {
-        Some((_, rest)) => match rest.strip_prefix(b")") {
-            Some(rest) => (true, rest),
-            None => return ChannelLine::Torn,
-        },
+        Some((_, rest)) => (true, rest.strip_prefix(b")")?),
         None => (false, rest),
     };
     let (gdr, rest) = match rest.strip_prefix(b"/GDRDMA") {
@@ -216,21 +200,18 @@ fn network<'m>(
         None => (false, rest),
     };
     let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared", b"/GDCopy"]);
-    match tail(rest) {
-        Some(comm) => ChannelLine::Channel(Channel {
-            from,
-            to,
-            receives,
-            transport,
-            kind,
-            adapter,
-            pxn,
-            gdr,
-            comm,
-        }),
+    Some(Channel {
+        from,
+        to,
+        receives,
+        transport,
+        kind,
+        adapter,
+        pxn,
+        gdr,
         // A truncated `/GDRD` must not pass for a channel without GPUDirect RDMA.
-        None => ChannelLine::Torn,
-    }
+        comm: tail(rest)?,
+    })
 }
 
 /// `[3]`, `[1b000]` behind a rank.

@@ -141,7 +141,7 @@ fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Ar
             let missing = Why::NotUnderstood("the device has no driver link".into());
             // An auxiliary device's driver is named `mlx5_core.sf`: the module comes first.
             let module =
-                |name: Arc<str>| parse::filled(name.split('.').next().unwrap_or("").into());
+                |name: Arc<str>| super::filled(name.split('.').next().unwrap_or("").into());
             let driver = driver.or_gap(missing).and_then(module);
             (driver, place.clone().map(|place| parse::is_virtual(&place)))
         }

@@ -56,19 +56,11 @@ fn table(ask: &Ask<'_>, facts: &mut Facts, port: &device::PortEntry) -> Membersh
                 facts.set(id, gid::ADDRESS, address.map(|a| a.to_string().into()));
                 facts.set(id, gid::TYPE, gid_type);
                 let netdev = ask.text(format!("{attributes}/ndevs/{index}"));
-                facts.set(id, gid::NETDEV, netdev.and_then(filled));
+                facts.set(id, gid::NETDEV, netdev.and_then(super::filled));
             }
         }
     }
     Membership::known_unless(missing, origin)
-}
-
-fn filled(text: Arc<str>) -> Result<Arc<str>, String> {
-    if text.is_empty() {
-        Err("it is empty".to_owned())
-    } else {
-        Ok(text)
-    }
 }
 
 /// An entry that is not in use.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) use self::parse::soft_limit;
 use super::{Ask, Probe};
 use crate::fact::node::{self, Container, SharedMemory};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why, known};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
@@ -28,7 +28,7 @@ const IPC_LOCK: u32 = 14;
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let kernel = ask.text("/proc/sys/kernel/osrelease");
-    facts.set(node, node::KERNEL, kernel.and_then(parse::filled));
+    facts.set(node, node::KERNEL, kernel.and_then(super::filled));
     facts.set(node, node::OS, os(ask));
     facts.set(node, node::UPTIME, ask.parse("/proc/uptime", parse::uptime));
     facts.set(node, node::VIRTUAL, hypervisor::is_guest(ask));
@@ -38,7 +38,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NUMA_NODES, nodes);
 
     let boot = ask.text("/proc/sys/kernel/random/boot_id");
-    facts.set(node, node::BOOT_ID, boot.and_then(parse::filled));
+    facts.set(node, node::BOOT_ID, boot.and_then(super::filled));
 
     let cgroup = ask.text_if_any("/proc/self/cgroup");
     facts.set(node, node::CONTAINER, container(ask, &cgroup));
@@ -94,11 +94,10 @@ fn is_in_first_namespace(ask: &Ask<'_>, which: &str, first: &str) -> Fact<bool> 
 
 /// What kind of container this is. The initial PID namespace says that it is none; else marks of the known ones decide.
 fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
-    let origin = match is_in_first_namespace(ask, "pid", FIRST_PID) {
-        Fact::Known(true, origin) => return Fact::Known(Container::None, origin),
-        Fact::Known(false, origin) => origin,
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let (is_first, origin) = known!(is_in_first_namespace(ask, "pid", FIRST_PID), with origin);
+    if is_first {
+        return Fact::Known(Container::None, origin);
+    }
     // Kubernetes first: its pods bear the marks of the runtime below it too. A mark that cannot be looked for leaves the kind open,
     // since it would have decided before those that follow.
     let by_cgroup = match cgroup {
@@ -111,22 +110,18 @@ fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
     if let Some((Container::Kubernetes, origin)) = by_cgroup {
         return Fact::Known(Container::Kubernetes, origin);
     }
-    match ask.value(Question::env(&["KUBERNETES_SERVICE_"])) {
-        Fact::Known(value, origin) if value.as_object().is_some_and(|vars| !vars.is_empty()) => {
-            return Fact::Known(Container::Kubernetes, origin);
-        }
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    let services = Question::env(&["KUBERNETES_SERVICE_"]);
+    let (services, asked) = known!(ask.value(services), with origin);
+    if services.as_object().is_some_and(|vars| !vars.is_empty()) {
+        return Fact::Known(Container::Kubernetes, asked);
     }
     for (mark, kind) in [
         ("/run/secrets/kubernetes.io", Container::Kubernetes),
         ("/run/.containerenv", Container::Podman),
         ("/.dockerenv", Container::Docker),
     ] {
-        match ask.exists(mark) {
-            Fact::Known(true, origin) => return Fact::Known(kind, origin),
-            Fact::Known(false, _) => {}
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        if let (true, origin) = known!(ask.exists(mark), with origin) {
+            return Fact::Known(kind, origin);
         }
     }
     if let Some((kind, origin)) = by_cgroup {

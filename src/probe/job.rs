@@ -67,13 +67,7 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     facts.set(id, fact::NOFILE, limit("Max open files"));
 
     let status = ask.text(format!("{place}/status"));
-    // The kernel does not hold root to it.
-    let user = status.clone();
-    let nproc = match user.and_then(|text| tuning::parse::user(&text)) {
-        Fact::Known(0, origin) => Fact::Known(u64::MAX, origin),
-        Fact::Known(..) => limit("Max processes"),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let nproc = tuning::processes(status.clone(), limit("Max processes"));
     facts.set(id, fact::NPROC, nproc.map(|n| n.min(MOST_PROCESSES)));
     let capable = status
         .clone()
@@ -133,19 +127,14 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
 /// The NUMA nodes that have one of these CPUs.
 fn numa_nodes(ask: &Ask<'_>, cpus: Fact<Vec<u64>>) -> Fact<Texts> {
     const NODES: &str = "/sys/devices/system/node";
-    let (cpus, origin) = match cpus {
-        Fact::Known(cpus, origin) => (cpus.into_iter().collect::<BTreeSet<_>>(), origin),
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
-    };
+    let (cpus, origin) = known!(cpus, with origin);
+    let cpus: BTreeSet<u64> = cpus.into_iter().collect();
     let online = known!(ask.parse(format!("{NODES}/online"), cpu_list::numbers));
     let mut found: Vec<Arc<str>> = Vec::new();
     for node in online {
-        match ask.parse(format!("{NODES}/node{node}/cpulist"), cpu_list::numbers) {
-            Fact::Known(list, _) if list.iter().any(|cpu| cpus.contains(cpu)) => {
-                found.push(node.to_string().into());
-            }
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        let list = ask.parse(format!("{NODES}/node{node}/cpulist"), cpu_list::numbers);
+        if known!(list).iter().any(|cpu| cpus.contains(cpu)) {
+            found.push(node.to_string().into());
         }
     }
     Fact::Known(found.into(), origin)

@@ -23,13 +23,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let loaded = (ask.text_if_any("/proc/modules"))
         .map(|text| loaded_modules(&text))
         .or_absent(Names::default());
-    let builtin = match ask.text("/proc/sys/kernel/osrelease") {
-        Fact::Known(release, _) if !release.is_empty() && !release.contains('/') => ask
-            .text(format!("/lib/modules/{release}/modules.builtin"))
-            .map(|text| builtin_modules(&text)),
-        Fact::Known(..) => Fact::Unknown(Gap::missing("the kernel's release")),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let release = ask.text("/proc/sys/kernel/osrelease");
+    let builtin = release.flat_map(
+        |release| match release.is_empty() || release.contains('/') {
+            true => Fact::Unknown(Gap::missing("the kernel's release")),
+            false => (ask.text(format!("/lib/modules/{release}/modules.builtin")))
+                .map(|text| builtin_modules(&text)),
+        },
+    );
     // Asked once, so that an absent module costs no question of its own if the listing tells.
     let listed = ask.names("/sys/module");
     let members = Membership::Known(Origin::derived("the modules that matter"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::setting::{Variables, launch, parse};
 use super::{Ask, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, node, setting};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, known, node, setting};
 use crate::source::Question;
 
 /// The probe.
@@ -49,13 +49,11 @@ fn resolves(ask: &Ask<'_>, of: &str) -> Fact<bool> {
     let question = Question::call("name_lookup", [("of", of.into())]);
     let origin = Origin::Asked(question.clone());
     let silent = |said: &str| Gap::not_said(said, origin.clone());
-    match ask.value(question) {
-        Fact::Known(value, _) => match (value.get("addresses"), value.get("failed")) {
-            (Some(Value::Array(all)), _) => Fact::Known(!all.is_empty(), origin.clone()),
-            (_, Some(Value::String(said))) => Fact::Unknown(silent(said)),
-            _ => Fact::Unknown(silent("the reply has neither addresses nor a failure")),
-        },
-        Fact::Unknown(gap) => Fact::Unknown(gap),
+    let value = known!(ask.value(question));
+    match (value.get("addresses"), value.get("failed")) {
+        (Some(Value::Array(all)), _) => Fact::Known(!all.is_empty(), origin.clone()),
+        (_, Some(Value::String(said))) => Fact::Unknown(silent(said)),
+        _ => Fact::Unknown(silent("the reply has neither addresses nor a failure")),
     }
 }
 

@@ -112,15 +112,9 @@ fn carries(ask: &Ask<'_>, name: &str, routes: &Fact<Arc<[Arc<str>]>>) -> Fact<bo
         }
         let mut above = Vec::new();
         for name in level {
-            match ask.names(format!("{NET}/{name}")) {
-                Fact::Known(entries, _) => {
-                    let upper = entries
-                        .iter()
-                        .filter_map(|entry| entry.strip_prefix("upper_"));
-                    above.extend(upper.map(Arc::from));
-                }
-                Fact::Unknown(gap) => return Fact::Unknown(gap),
-            }
+            let entries = known!(ask.names(format!("{NET}/{name}")));
+            let upper = entries.iter().filter_map(|e| e.strip_prefix("upper_"));
+            above.extend(upper.map(Arc::from));
         }
         above.retain(|name| seen.insert(Arc::clone(name)));
         if above.is_empty() {

@@ -71,19 +71,10 @@ struct CopyOutcomes<'r> {
 
 impl<'r> CopyOutcomes<'r> {
     fn of(results: &'r Results, a: &End, b: &End, spread: Percent) -> Option<Self> {
-        let find = |from: &End, to: &End, both: bool| {
-            let same = |cell: &Cell| {
-                cell.both == both
-                    && ((cell.from == *from && cell.to == *to)
-                        || (both && cell.from == *to && cell.to == *from))
-            };
-            let found = results.cells.iter().find(|(cell, _)| same(cell));
-            found.map(|(cell, outcome)| (cell, outcome))
-        };
         Some(CopyOutcomes {
-            forth: find(a, b, false)?,
-            back: find(b, a, false)?,
-            both: find(a, b, true)?,
+            forth: results.get(a, b, false)?,
+            back: results.get(b, a, false)?,
+            both: results.get(a, b, true)?,
             plan: &results.plan,
             spread,
         })

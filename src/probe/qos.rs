@@ -125,21 +125,17 @@ fn below(ask: &Ask<'_>, name: &Arc<str>) -> Result<Vec<Arc<str>>, Gap> {
         let mut next: Vec<Arc<str>> = Vec::new();
         let mut deeper = false;
         for one in &level {
-            match ask.names(format!("{NET}/{one}")) {
-                Fact::Known(entries, _) => {
-                    let lower = entries.iter().filter_map(|e| e.strip_prefix("lower_"));
-                    let before = next.len();
-                    for lower in lower.map(Arc::from) {
-                        if !next.contains(&lower) {
-                            next.push(lower);
-                        }
-                    }
-                    match next.len() == before {
-                        true => next.push(Arc::clone(one)),
-                        false => deeper = true,
-                    }
+            let entries = ask.names(format!("{NET}/{one}")).into_result()?;
+            let lower = entries.iter().filter_map(|e| e.strip_prefix("lower_"));
+            let before = next.len();
+            for lower in lower.map(Arc::from) {
+                if !next.contains(&lower) {
+                    next.push(lower);
                 }
-                Fact::Unknown(gap) => return Err(gap),
+            }
+            match next.len() == before {
+                true => next.push(Arc::clone(one)),
+                false => deeper = true,
             }
         }
         level = next;
@@ -156,10 +152,7 @@ fn combined<T: PartialEq + Clone>(
     look: impl Fn(&str) -> Fact<T>,
     name: &str,
 ) -> Fact<T> {
-    let leaves = match below {
-        Ok(leaves) => leaves,
-        Err(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let leaves = known!(ok below);
     // Each is asked, whatever the others say: the questions must not depend on an order of replies.
     let all: Vec<Fact<T>> = leaves.iter().map(|leaf| look(leaf)).collect();
     if let Some(open) = all.iter().find(|fact| fact.known().is_none()) {

@@ -67,16 +67,11 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 /// The netdev of an Ethernet port; none if the port is of another kind, or has none.
 fn rail_of(texts: &mut Texts<'_, '_>, port: &PortEntry) -> Result<Option<Arc<str>>, Gap> {
-    match texts.text(format!("{}/link_layer", port.dir)) {
-        Fact::Known(layer, _) if &*layer != "Ethernet" => return Ok(None),
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Err(gap),
+    let layer = texts.text(format!("{}/link_layer", port.dir));
+    if &*layer.into_result()? != "Ethernet" {
+        return Ok(None);
     }
-    match netdev_of(texts, port) {
-        Presence::Present(name, _) => Ok(Some(name)),
-        Presence::Absent(_) => Ok(None),
-        Presence::Unknown(gap) => Err(gap),
-    }
+    netdev_of(texts, port).if_any().into_result()
 }
 
 /// The networks of each rail, by which rail the kernel answers a peer in them, and its settings of ARP; the numbers of the interfaces are known.

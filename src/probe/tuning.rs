@@ -53,7 +53,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// The limit of processes. The kernel does not hold root to it (kernel/fork.c, `copy_process`).
-fn processes(status: Fact<Arc<str>>, limit: Fact<u64>) -> Fact<u64> {
+pub(super) fn processes(status: Fact<Arc<str>>, limit: Fact<u64>) -> Fact<u64> {
     match status.and_then(|text| parse::user(&text)) {
         Fact::Known(0, origin) => Fact::Known(u64::MAX, origin),
         Fact::Known(..) => limit,
@@ -102,13 +102,9 @@ fn all<T>(values: impl Iterator<Item = Fact<T>>) -> Fact<Vec<T>> {
     let mut found = Vec::new();
     let mut last = None;
     for value in values {
-        match value {
-            Fact::Known(value, origin) => {
-                found.push(value);
-                last.get_or_insert(origin);
-            }
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
+        let (value, origin) = known!(value, with origin);
+        found.push(value);
+        last.get_or_insert(origin);
     }
     match last {
         Some(origin) => Fact::Known(found, origin),

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis;
-use crate::diagnosis::areas::RequiredAreas;
 use crate::fact::{Facts, Subject, node};
 
 /// The contents of a report.
@@ -42,8 +41,7 @@ impl Contents {
         facts: &Facts,
         (verdicts, lacks): (&[Verdict], &Lacks<'_>),
         recordings: &[RecordedNode],
-        require: &RequiredAreas,
-        with_passes: bool,
+        policy: &Policy,
     ) -> Self {
         let writer = Writer {
             catalogue,
@@ -60,13 +58,19 @@ impl Contents {
                 .iter()
                 .map(|one| NodeHead::of(facts, one))
                 .collect(),
-            areas: areas::of_nodes(catalogue, facts, (verdicts, lacks), recordings, require),
+            areas: areas::of_nodes(
+                catalogue,
+                facts,
+                (verdicts, lacks),
+                recordings,
+                &policy.require,
+            ),
             damage: damage(catalogue, facts, recordings),
             causes: causes.iter().map(|cause| writer.finding(cause)).collect(),
             waived: writer.waived(verdicts),
             open: writer.open(verdicts, lacks),
             failures: failures.collect(),
-            passes: match with_passes {
+            passes: match policy.with_passes {
                 true => writer.passes(verdicts),
                 false => Vec::new(),
             },

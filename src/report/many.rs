@@ -280,7 +280,6 @@ impl ManyNodesReport {
         verdicts: &[Verdict],
         concerns: &Concerns,
         policy: &Policy,
-        with_passes: bool,
     ) -> Report {
         let writer = Writer {
             catalogue,
@@ -293,7 +292,7 @@ impl ManyNodesReport {
         }
         let mut sum = self.sum;
         sum.counts.add(&Counts::of(catalogue, verdicts));
-        if with_passes {
+        if policy.with_passes {
             sum.passes.extend(writer.passes(verdicts));
         }
         sum.waived.extend(writer.waived(verdicts));

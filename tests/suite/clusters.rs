@@ -26,8 +26,10 @@ pub(crate) fn judged(catalogue: &Catalogue, cluster: &list::Cluster) -> Report {
         catalogue,
         &cluster.recordings,
         expected,
-        &Policy::default(),
-        true,
+        &Policy {
+            with_passes: true,
+            ..Policy::default()
+        },
     )
 }
 
@@ -138,7 +140,15 @@ fn a_line_that_one_node_loses_turns_no_verdict_into_another() {
         });
         let mut recordings = cluster.recordings.clone();
         recordings[0] = less;
-        let report = many::recordings(&catalogue, &recordings, None, &Policy::default(), true);
+        let report = many::recordings(
+            &catalogue,
+            &recordings,
+            None,
+            &Policy {
+                with_passes: true,
+                ..Policy::default()
+            },
+        );
         let after = words(&report);
         for (check, said) in &after {
             for (word, subject) in said {

@@ -158,7 +158,7 @@ fn each_fixture_has_its_verdict() {
             "{path:?} is whole"
         );
         let one = std::slice::from_ref(&recording);
-        let report = many::judged(&catalogue, one, &Policy::default(), false);
+        let report = many::judged(&catalogue, one, &Policy::default());
         page::adds_up(&report);
         let mut said = CheckVerdicts::default();
         let mut judged = HashSet::new();

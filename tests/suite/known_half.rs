@@ -33,7 +33,14 @@ fn altered(base: &str, replies: &[(serde_json::Value, serde_json::Value)]) -> Re
 pub(crate) fn judged(recording: &Recording) -> Report {
     let catalogue = Catalogue::embedded().unwrap();
     let one = std::slice::from_ref(recording);
-    many::judged(&catalogue, one, &Policy::default(), true)
+    many::judged(
+        &catalogue,
+        one,
+        &Policy {
+            with_passes: true,
+            ..Policy::default()
+        },
+    )
 }
 
 /// The finding of a check, as a cause, a note or a consequence: its severity and sentence.
@@ -351,7 +358,15 @@ fn nodes_of_unknown_kind_with_one_slower_leave_the_comparison_unknown() {
         })
         .collect();
     let catalogue = Catalogue::embedded().unwrap();
-    let report = many::recordings(&catalogue, &nodes, None, &Policy::default(), true);
+    let report = many::recordings(
+        &catalogue,
+        &nodes,
+        None,
+        &Policy {
+            with_passes: true,
+            ..Policy::default()
+        },
+    );
     for check in ["cluster/rate-differs", "cluster/hca-count-differs"] {
         let open = report.open.iter().any(|open| open.check == check);
         let made = report.causes.iter().any(|cause| cause.check == check);

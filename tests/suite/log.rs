@@ -60,7 +60,7 @@ fn all_checks() -> &'static Catalogue {
 }
 
 fn judged(files: &[(&str, &str)]) -> LogReport {
-    log::judged(catalogue(), &[recording(files)], &Policy::default(), false)
+    log::judged(catalogue(), &[recording(files)], &Policy::default())
 }
 
 fn of(text: &str) -> LogReport {
@@ -439,7 +439,7 @@ fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> LogReport {
     make(&mut job);
     let log = recording(&[("job.log", &job.text())]);
     let all = Catalogue::embedded().unwrap();
-    log::judged(&all, &[log, node], &Policy::default(), false)
+    log::judged(&all, &[log, node], &Policy::default())
 }
 
 /// The checks under which a check is folded.
@@ -491,7 +491,7 @@ fn a_node_of_another_name_explains_nothing() {
     job.without_gdr();
     let all = Catalogue::embedded().unwrap();
     let log = recording(&[("job.log", &job.text())]);
-    let log = log::judged(&all, &[log, node], &Policy::default(), false);
+    let log = log::judged(&all, &[log, node], &Policy::default());
     assert!(causes(&log).contains(&"log/gpudirect-unused"));
     assert!(folded_under(&log, "log/gpudirect-unused").is_empty());
 }
@@ -726,7 +726,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
     let said = || {
         let recording = log::log(std::slice::from_ref(&dir), None).unwrap();
-        log::judged(catalogue(), &[recording], &Policy::default(), false)
+        log::judged(catalogue(), &[recording], &Policy::default())
     };
     let log = said();
     assert_eq!(log.answers[0].rdma, "used", "{:?}", log.answers);

@@ -100,10 +100,8 @@ impl Evidence {
     fn judged(&self, catalogue: &Catalogue, recordings: &[Recording]) -> Report {
         let policy = Policy::default();
         match &self.expected {
-            None => many::judged(catalogue, recordings, &policy, false),
-            Some(_) => {
-                many::recordings(catalogue, recordings, self.expected.clone(), &policy, false)
-            }
+            None => many::judged(catalogue, recordings, &policy),
+            Some(_) => many::recordings(catalogue, recordings, self.expected.clone(), &policy),
         }
     }
 

@@ -21,9 +21,9 @@ pub(crate) fn all(sizes: [u64; 4]) -> impl Iterator<Item = Wanted> {
         (false, Reduction::Max, max),
         (true, Reduction::Min, min),
     ];
-    Collective::ALL.into_iter().flat_map(move |collective| {
+    Collective::ALL.iter().copied().flat_map(move |collective| {
         let moves = matches!(collective, Collective::AllToAll | Collective::SendRecv);
-        DataType::ALL.into_iter().flat_map(move |dtype| {
+        DataType::ALL.iter().copied().flat_map(move |dtype| {
             let ways = ways.into_iter();
             let done = ways.filter(move |(in_place, ..)| !(*in_place && moves));
             done.map(move |(in_place, op, bytes)| Wanted {

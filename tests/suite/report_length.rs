@@ -22,7 +22,7 @@ fn reports() -> Vec<(String, Vec<String>)> {
     let catalogue = Catalogue::embedded().unwrap();
     let fixtures = fixtures().into_iter().map(|path| {
         let recording = Recording::open(&path).unwrap();
-        let report = many::judged(&catalogue, &[recording], &Policy::default(), false);
+        let report = many::judged(&catalogue, &[recording], &Policy::default());
         (path.display().to_string(), report)
     });
     let clusters = list::all().into_iter().map(|path| {
@@ -78,7 +78,7 @@ fn no_line_is_wider_than_the_terminal() {
         let root = env!("CARGO_MANIFEST_DIR");
         let path = format!("{root}/fixtures/{name}.jsonl");
         let recording = Recording::open(path.as_ref()).unwrap();
-        let report = many::judged(&catalogue, &[recording], &Policy::default(), false);
+        let report = many::judged(&catalogue, &[recording], &Policy::default());
         let rendered = |detail, width| lines(&report, detail, width);
         for width in [60, 80, 120] {
             let lines = rendered(Detail::default(), width);

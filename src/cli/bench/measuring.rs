@@ -249,7 +249,7 @@ pub fn judged(
     let verdicts = many::verdicts(&catalogue, facts, &pairs, slice::from_ref(recording));
     let policy = Policy::default();
     Ok(Some(report::report(
-        &catalogue, facts, &verdicts, &pairs, &policy, false,
+        &catalogue, facts, &verdicts, &pairs, &policy,
     )))
 }
 

@@ -48,8 +48,6 @@ pub struct Judging<'c> {
     pub catalogue: &'c Catalogue,
     /// Where the line between statuses is drawn.
     pub policy: &'c Policy,
-    /// Whether the report names what passed.
-    pub with_passes: bool,
     /// Memory for what the nodes give.
     pub memory: ClusterMemory,
 }
@@ -122,12 +120,7 @@ pub fn run(
         silent,
         memory: judging.memory,
     };
-    let mut report = many::gathered(
-        judging.catalogue,
-        gathering,
-        judging.policy,
-        judging.with_passes,
-    );
+    let mut report = many::gathered(judging.catalogue, gathering, judging.policy);
     report.unauthenticated = !place.trust.is_authenticated();
     Ok(Outcome::Report(Box::new((report, gathered))))
 }

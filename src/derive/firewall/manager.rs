@@ -27,10 +27,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id, ruleset: &Fact<Arc<Ruleset>>) 
 fn proven(is: Fact<bool>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<bool> {
     let open = ruleset.known().and_then(|ruleset| ruleset.open.as_ref());
     match (is, open) {
-        (Fact::Known(is, origin), open) => match kleene::proven(is, open) {
-            Ok(is) => Fact::Known(is, origin),
-            Err(gap) => Fact::Unknown(gap),
-        },
+        (Fact::Known(is, origin), open) => Fact::from_result(kleene::proven(is, open), &origin),
         (unknown, _) => unknown,
     }
 }

@@ -265,10 +265,8 @@ fn why_unusable(facts: &Facts, found: &[Id]) -> Result<Option<String>, Gap> {
 
 /// Sockets need an interface that is up and has an address.
 fn interface_fault(facts: &Facts, id: Id) -> Fact<Option<String>> {
-    match facts.get(id, interface::UP) {
-        Fact::Known(false, origin) => return Fact::Known(Some("down".into()), origin),
-        Fact::Known(true, _) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    if let (false, origin) = known!(facts.get(id, interface::UP), with origin) {
+        return Fact::Known(Some("down".into()), origin);
     }
     facts.get(id, interface::ADDRESSES).map(|addresses| {
         // Link-local addresses lead nowhere without the interface's name beside them.

@@ -87,10 +87,9 @@ pub(super) fn on_one_broadcom_switch(
         return Fact::Known(false, origin);
     }
     for port in one.iter().chain(&other) {
-        match id(port) {
-            Fact::Known(same, _) if same == kind => {}
-            Fact::Known(_, origin) => return Fact::Known(false, origin),
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        let (other, origin) = known!(id(port), with origin);
+        if other != kind {
+            return Fact::Known(false, origin);
         }
     }
     Fact::Known(true, origin)

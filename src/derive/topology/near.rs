@@ -293,10 +293,9 @@ fn not_near_to_nccl(
         if let (Fact::Known(there, _), Fact::Known(here, _)) =
             (&card.place.path, facts.get(*gpu, gpu::PATH))
         {
-            match distance::on_one_broadcom_switch(&here, there, id) {
-                Fact::Known(true, origin) => return Fact::Known(Arc::from("none"), origin),
-                Fact::Known(false, _) => {}
-                Fact::Unknown(gap) => return Fact::Unknown(gap),
+            let on_one = distance::on_one_broadcom_switch(&here, there, id);
+            if let (true, origin) = known!(on_one, with origin) {
+                return Fact::Known(Arc::from("none"), origin);
             }
         }
     }

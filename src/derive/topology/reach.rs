@@ -56,11 +56,9 @@ fn near_selected(facts: &Facts, nics: &[Nic], near: &[usize], hcas: &[Arc<str>])
             }
         }
     }
-    match active {
-        Ok(()) => Fact::derived(false, format!("NCCL will use {}", hcas.join(", "))),
-        // A port that is down is left out for that, which other checks say.
-        Err(gap) => Fact::Unknown(gap),
-    }
+    // A port that is down is left out for that, which other checks say.
+    let how = format!("NCCL will use {}", hcas.join(", "));
+    Fact::of(active.map(|()| false), how)
 }
 
 /// Whether this process may run where GPUs and adapters are, and use the memory there.

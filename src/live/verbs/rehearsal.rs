@@ -103,7 +103,7 @@ fn write_to_itself(
     let mut target = memory.far();
     target.address += to.start as u64;
     let lost = failed("write");
-    let posted = pair.put(0, memory.near(), from.clone(), target);
+    let posted = pair.write(0, memory.near(), from.clone(), target, None);
     posted.map_err(&lost)?;
     match wait(&queue).map_err(&lost)? {
         Some(0) => {}

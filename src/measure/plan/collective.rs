@@ -6,63 +6,43 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fact::BitRate;
+use crate::fact::value::written;
 
-/// A collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Collective {
-    /// Each rank ends with the reduction of all ranks' buffers.
-    AllReduce,
-    /// Each rank ends with all ranks' parts, in their order.
-    AllGather,
-    /// Each rank ends with its part of the reduction.
-    ReduceScatter,
-    /// All ranks end with the first rank's buffer.
-    Broadcast,
-    /// The first rank ends with the reduction.
-    Reduce,
-    /// Each rank ends with its part of the first rank's buffer.
-    Scatter,
-    /// The first rank ends with all ranks' parts.
-    Gather,
-    /// Each rank ends with the part that each other has for it.
-    AllToAll,
-    /// Each rank sends its buffer to the next one, and receives from the one before.
-    SendRecv,
+written! {
+    /// A collective operation.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Collective {
+        /// Each rank ends with the reduction of all ranks' buffers.
+        AllReduce = "all-reduce",
+        /// Each rank ends with all ranks' parts, in their order.
+        AllGather = "all-gather",
+        /// Each rank ends with its part of the reduction.
+        ReduceScatter = "reduce-scatter",
+        /// All ranks end with the first rank's buffer.
+        Broadcast = "broadcast",
+        /// The first rank ends with the reduction.
+        Reduce = "reduce",
+        /// Each rank ends with its part of the first rank's buffer.
+        Scatter = "scatter",
+        /// The first rank ends with all ranks' parts.
+        Gather = "gather",
+        /// Each rank ends with the part that each other has for it.
+        AllToAll = "all-to-all",
+        /// Each rank sends its buffer to the next one, and receives from the one before.
+        SendRecv = "send-recv",
+    }
 }
 
 impl Collective {
-    /// All of them.
-    pub const ALL: [Collective; 9] = [
-        Collective::AllReduce,
-        Collective::AllGather,
-        Collective::ReduceScatter,
-        Collective::Broadcast,
-        Collective::Reduce,
-        Collective::Scatter,
-        Collective::Gather,
-        Collective::AllToAll,
-        Collective::SendRecv,
-    ];
-
     /// The name, as on the command line and in recordings.
     pub fn name(self) -> &'static str {
-        match self {
-            Collective::AllReduce => "all-reduce",
-            Collective::AllGather => "all-gather",
-            Collective::ReduceScatter => "reduce-scatter",
-            Collective::Broadcast => "broadcast",
-            Collective::Reduce => "reduce",
-            Collective::Scatter => "scatter",
-            Collective::Gather => "gather",
-            Collective::AllToAll => "all-to-all",
-            Collective::SendRecv => "send-recv",
-        }
+        self.word()
     }
 
     /// The collective of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|c| c.name() == name)
+        Self::from_word(name)
     }
 
     /// Whether ranks add up what they hold: the others only move it.
@@ -137,41 +117,28 @@ pub struct Shape {
     pub receive: usize,
 }
 
-/// The type of an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DataType {
-    /// IEEE single precision: the reference benchmark's.
-    Float32,
-    /// IEEE half precision.
-    Float16,
-    /// bfloat16.
-    Bfloat16,
-    /// Unsigned bytes.
-    Uint8,
-    /// 32-bit integers.
-    Int32,
+written! {
+    /// The type of an element.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum DataType {
+        /// IEEE single precision: the reference benchmark's.
+        Float32 = "float32",
+        /// IEEE half precision.
+        Float16 = "float16",
+        /// bfloat16.
+        Bfloat16 = "bfloat16",
+        /// Unsigned bytes.
+        Uint8 = "uint8",
+        /// 32-bit integers.
+        Int32 = "int32",
+    }
 }
 
 impl DataType {
-    /// All of them.
-    pub const ALL: [DataType; 5] = [
-        DataType::Float32,
-        DataType::Float16,
-        DataType::Bfloat16,
-        DataType::Uint8,
-        DataType::Int32,
-    ];
-
     /// The name, as on the command line and in recordings.
     pub fn name(self) -> &'static str {
-        match self {
-            DataType::Float32 => "float32",
-            DataType::Float16 => "float16",
-            DataType::Bfloat16 => "bfloat16",
-            DataType::Uint8 => "uint8",
-            DataType::Int32 => "int32",
-        }
+        self.word()
     }
 
     /// The type of this name, or of that which nccl-tests gives it.
@@ -179,7 +146,7 @@ impl DataType {
         match name {
             "float" => Some(DataType::Float32),
             "half" => Some(DataType::Float16),
-            name => Self::ALL.into_iter().find(|dtype| dtype.name() == name),
+            name => Self::from_word(name),
         }
     }
 
@@ -199,32 +166,29 @@ impl DataType {
     }
 }
 
-/// How elements are put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reduction {
-    /// The sum.
-    Sum,
-    /// The least.
-    Min,
-    /// The greatest.
-    Max,
+written! {
+    /// How elements are put together.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Reduction {
+        /// The sum.
+        Sum = "sum",
+        /// The least.
+        Min = "min",
+        /// The greatest.
+        Max = "max",
+    }
 }
 
 impl Reduction {
     /// The name, as on the command line and in recordings.
     pub fn name(self) -> &'static str {
-        match self {
-            Reduction::Sum => "sum",
-            Reduction::Min => "min",
-            Reduction::Max => "max",
-        }
+        self.word()
     }
 
     /// The reduction of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Reduction::Sum, Reduction::Min, Reduction::Max];
-        all.into_iter().find(|op| op.name() == name)
+        Self::from_word(name)
     }
 }
 
@@ -264,13 +228,13 @@ mod tests {
 
     #[test]
     fn names_lead_back() {
-        for collective in Collective::ALL {
+        for collective in Collective::ALL.iter().copied() {
             assert_eq!(Collective::from_name(collective.name()), Some(collective));
             let json = serde_json::to_string(&collective).unwrap();
             assert_eq!(json, format!("\"{}\"", collective.name()));
         }
         assert_eq!(Collective::from_name("allreduce"), None);
-        for dtype in DataType::ALL {
+        for dtype in DataType::ALL.iter().copied() {
             assert_eq!(DataType::from_name(dtype.name()), Some(dtype));
             let json = serde_json::to_string(&dtype).unwrap();
             assert_eq!(json, format!("\"{}\"", dtype.name()));
@@ -284,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_part_is_the_same_for_each_rank() {
-        for collective in Collective::ALL {
+        for collective in Collective::ALL.iter().copied() {
             let shape = collective.shape(1000, 3);
             let larger = shape.send.max(shape.receive);
             assert!(larger == 1000 || larger == 999, "{collective:?}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fact::{Fact, Facts, Id, node};
+use crate::fact::{Facts, Id, node};
 
 /// A library, and why it is this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,11 +20,9 @@ pub struct Choice {
 ///
 /// In words, that there is none, or that only a version was named.
 pub fn choose(facts: &Facts, node: Id) -> Result<Choice, String> {
-    match facts.get(node, node::NCCL_BENCH_PATH) {
-        Fact::Known(path, _) => Ok(Choice {
-            path,
-            why: facts.known(node, node::NCCL_BENCH_WHY).unwrap_or_default(),
-        }),
-        Fact::Unknown(gap) => Err(gap.to_string()),
-    }
+    let path = facts.value(node, node::NCCL_BENCH_PATH);
+    Ok(Choice {
+        path: path.map_err(|gap| gap.to_string())?,
+        why: facts.known(node, node::NCCL_BENCH_WHY).unwrap_or_default(),
+    })
 }

@@ -296,17 +296,14 @@ impl Results {
         })
     }
 
-    /// What became of the copies from one end to another.
-    pub fn get(&self, from: &End, to: &End, both: bool) -> Option<&Outcome> {
-        let same = |cell: &Cell| {
+    /// The copies from one end to another, and what became of them.
+    pub fn get(&self, from: &End, to: &End, both: bool) -> Option<(&Cell, &Outcome)> {
+        let found = self.cells.iter().find(|(cell, _)| {
             cell.both == both
                 && ((cell.from == *from && cell.to == *to)
                     || (both && cell.from == *to && cell.to == *from))
-        };
-        self.cells
-            .iter()
-            .find(|(cell, _)| same(cell))
-            .map(|(_, outcome)| outcome)
+        });
+        found.map(|(cell, outcome)| (cell, outcome))
     }
 }
 

@@ -10,38 +10,36 @@ use serde_json::Value;
 
 use super::collective::{Collective, DataType, Reduction};
 use super::host_arms::{self, placed};
+use crate::fact::value::written;
 use crate::source::Question;
 use crate::source::question::Argument;
 
 /// The name of the benchmark: `{"bench":"collective"}`.
 pub const NAME: &str = "collective";
 
-/// The backend that moves the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Backend {
-    /// NCCL, between GPUs.
-    Nccl,
-    /// RDMA writes in a ring of reliable connections: the fabric without NCCL.
-    Verbs,
-    /// Sockets in a ring: what there is without RDMA.
-    Tcp,
+written! {
+    /// The backend that moves the data.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Backend {
+        /// NCCL, between GPUs.
+        Nccl = "nccl",
+        /// RDMA writes in a ring of reliable connections: the fabric without NCCL.
+        Verbs = "verbs",
+        /// Sockets in a ring: what there is without RDMA.
+        Tcp = "tcp",
+    }
 }
 
 impl Backend {
     /// The name, as on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Backend::Nccl => "nccl",
-            Backend::Verbs => "verbs",
-            Backend::Tcp => "tcp",
-        }
+        self.word()
     }
 
     /// The backend of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Backend::Nccl, Backend::Verbs, Backend::Tcp];
-        all.into_iter().find(|backend| backend.name() == name)
+        Self::from_word(name)
     }
 }
 

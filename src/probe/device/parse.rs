@@ -111,15 +111,6 @@ pub(super) fn named(text: &str, file: &str) -> Result<Arc<str>, String> {
     }
 }
 
-/// A text that is not empty.
-pub(super) fn filled(text: Arc<str>) -> Result<Arc<str>, String> {
-    if text.is_empty() {
-        Err("it is empty".to_owned())
-    } else {
-        Ok(text)
-    }
-}
-
 /// Whether the class link leads to a device that hangs on no bus.
 pub(super) fn is_virtual(place: &str) -> bool {
     place.contains("/devices/virtual/")

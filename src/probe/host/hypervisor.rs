@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{odd, parse};
-use crate::fact::{Fact, Gap, Presence, Why};
+use crate::fact::{Fact, Gap, Presence, Why, known};
 use crate::probe::Ask;
 
 const DMI: &str = "/sys/class/dmi/id";
@@ -33,12 +33,8 @@ fn by_firmware(ask: &Ask<'_>) -> Fact<bool> {
     let gap = match vendor {
         Presence::Present(vendor, origin) => {
             let product = ask.text_if_any(format!("{DMI}/product_name"));
-            return match product {
-                Presence::Present(product, _) => Fact::Known((vendor, product), origin)
-                    .map(|(vendor, product)| is_emulated(&vendor, &product)),
-                Presence::Absent(_) => Fact::Known(is_emulated(&vendor, ""), origin),
-                Presence::Unknown(gap) => Fact::Unknown(gap),
-            };
+            let product = known!(product.or_absent("".into()));
+            return Fact::Known(is_emulated(&vendor, &product), origin);
         }
         Presence::Absent(origin) => odd(origin, "the firmware names no maker of the machine"),
         Presence::Unknown(gap) => gap,

@@ -9,15 +9,6 @@ use crate::fact::{Bytes, Seconds};
 /// The number of X86_FEATURE_HYPERVISOR (`arch/x86/include/asm/cpufeatures.h`), as the modalias writes it.
 const HYPERVISOR: &str = "009F";
 
-/// A text that is not empty.
-pub(super) fn filled(text: Arc<str>) -> Result<Arc<str>, String> {
-    if text.is_empty() {
-        Err("it is empty".to_owned())
-    } else {
-        Ok(text)
-    }
-}
-
 /// PRETTY_NAME of os-release(5), without its quotes.
 pub(super) fn pretty_name(text: &str) -> Result<Arc<str>, String> {
     text.lines()

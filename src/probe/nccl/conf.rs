@@ -22,6 +22,7 @@ pub(super) enum Line {
 /// The lines of a file that are neither empty nor begin with `#`.
 pub(super) fn lines(text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
+    let floor = |text: &str| text[..text.floor_char_boundary(MOST)].to_owned();
     for (at, line) in text.split('\n').enumerate() {
         // C's strings end at a NUL.
         let line = line.split('\0').next().unwrap_or("");
@@ -32,24 +33,16 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
         lines.push(match line.split_once('=') {
             Some((name, value)) => Line::Sets {
                 line: number,
-                name: cut(name).to_owned(),
-                value: cut(value).to_owned(),
+                name: floor(name),
+                value: floor(value),
             },
             None => Line::Nothing {
                 line: number,
-                text: cut(line.trim()).to_owned(),
+                text: floor(line.trim()),
             },
         });
     }
     lines
-}
-
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(MOST);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or("")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::device::nth;
 use super::leave_open;
 use super::reply::{NvmlReply, ReplyObject};
 use crate::fact::gpu_pair::{self, P2p};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, nvlink};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, gpu, known, nvlink};
 
 /// A capability as NVML calls it, and the fact of it in each direction.
 type Capability = (&'static str, Key<P2p>, Option<Key<P2p>>);
@@ -106,23 +106,16 @@ fn straight(facts: &Facts, first: Id, second: Id) -> Fact<u64> {
     }
     let mut count = 0;
     for link in facts.below(first, Subject::Nvlink) {
-        match facts.get(link, nvlink::ACTIVE) {
-            Fact::Known(true, _) => {}
-            Fact::Known(false, _) => continue,
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        if !known!(facts.get(link, nvlink::ACTIVE)) {
+            continue;
         }
-        match facts.get(link, nvlink::REMOTE) {
-            Fact::Known(nvlink::Remote::Gpu, _) => {}
-            Fact::Known(nvlink::Remote::Unknown, _) => {
-                return Fact::Unknown(Gap::missing("nvlink.remote"));
-            }
-            Fact::Known(..) => continue,
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
+        match known!(facts.get(link, nvlink::REMOTE)) {
+            nvlink::Remote::Gpu => {}
+            nvlink::Remote::Unknown => return Fact::Unknown(Gap::missing("nvlink.remote")),
+            _ => continue,
         }
-        match facts.get(link, nvlink::REMOTE_PCI) {
-            Fact::Known(pci, _) => count += u64::from(*pci == *facts.name(second)),
-            Fact::Unknown(gap) => return Fact::Unknown(gap),
-        }
+        let pci = known!(facts.get(link, nvlink::REMOTE_PCI));
+        count += u64::from(*pci == *facts.name(second));
     }
     Fact::derived(count, "the remote ends of its links")
 }

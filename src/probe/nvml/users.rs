@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::reply::{NvmlReply, is_unsupported};
 use crate::fact::gpu::GpuMode;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, gpu};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, gpu, known};
 use crate::small_sort;
 
 /// NVIDIA's own services, by the beginnings of the names that the kernel keeps fifteen letters of: MPS's server, DCGM's engine.
@@ -109,20 +109,10 @@ fn leaked(
     compute: Result<usize, &Gap>,
     all_seen: &Fact<bool>,
 ) -> Fact<Bytes> {
-    let compute = match compute {
-        Ok(compute) => compute,
-        Err(gap) => return Fact::Unknown(gap.clone()),
-    };
-    let graphics = match users(said, "nvmlDeviceGetGraphicsRunningProcesses") {
-        Ok(graphics) => graphics.len(),
-        Err(gap) => return Fact::Unknown(gap),
-    };
-    match facts.get(id, gpu::MIG) {
-        Fact::Known(GpuMode::On, _) => {
-            return Fact::Unknown(Gap::missing("the memory of each instance"));
-        }
-        Fact::Known(..) => {}
-        Fact::Unknown(gap) => return Fact::Unknown(gap),
+    let compute = known!(ok compute);
+    let graphics = known!(ok users(said, "nvmlDeviceGetGraphicsRunningProcesses")).len();
+    if known!(facts.get(id, gpu::MIG)) == GpuMode::On {
+        return Fact::Unknown(Gap::missing("the memory of each instance"));
     }
     if compute + graphics > 0 {
         return Fact::Known(Bytes(0), said.origin());

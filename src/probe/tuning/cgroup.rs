@@ -192,10 +192,9 @@ fn quota_of(ask: &Ask<'_>, dir: &str, second: bool) -> Result<Option<f64>, Gap> 
     } else {
         "cpu.cfs_quota_us"
     };
-    let text = match ask.text_if_any(format!("{dir}/{file}")) {
-        Presence::Present(text, _) => text,
-        Presence::Absent(_) => return Ok(None),
-        Presence::Unknown(gap) => return Err(gap),
+    let text = ask.text_if_any(format!("{dir}/{file}")).if_any();
+    let Some(text) = text.into_result()? else {
+        return Ok(None);
     };
     let mut words = text.split_whitespace().map(str::parse::<f64>);
     let Some(Ok(quota)) = words.next().filter(|n| n.as_ref().is_ok_and(|n| *n > 0.0)) else {

@@ -8,6 +8,7 @@ use super::tree::{self, TreeLeaf, TreePart};
 use super::{Gpu, Link, Nic, Port, Topology, matrix};
 use crate::fact::BitRate;
 use crate::report::plural;
+use crate::report::text::paragraph;
 
 /// Writes the topology for people, in lines of at most `width` columns where names allow it.
 pub fn write(out: &mut dyn Write, topology: &Topology, width: usize) -> io::Result<()> {
@@ -131,23 +132,12 @@ impl Page<'_> {
                     writeln!(out, "{indent}{branch}{}", name.dimmed())?;
                     self.parts(out, parts, &below)?;
                 }
-                TreePart::End(TreeLeaf::Gpu(gpu), hidden) => {
-                    let head = format!("{indent}{branch}");
-                    self.end(
-                        out,
-                        &head,
-                        &below,
-                        &gpu_words(&self.topology.gpus[*gpu], *hidden),
-                    )?;
-                }
-                TreePart::End(TreeLeaf::Nic(nic), hidden) => {
-                    let head = format!("{indent}{branch}");
-                    self.end(
-                        out,
-                        &head,
-                        &below,
-                        &nic_words(&self.topology.nics[*nic], *hidden),
-                    )?;
+                TreePart::End(leaf, hidden) => {
+                    let words = match leaf {
+                        TreeLeaf::Gpu(at) => gpu_words(&self.topology.gpus[*at], *hidden),
+                        TreeLeaf::Nic(at) => nic_words(&self.topology.nics[*at], *hidden),
+                    };
+                    self.end(out, &format!("{indent}{branch}"), &below, &words)?;
                 }
             }
         }
@@ -180,20 +170,6 @@ impl Page<'_> {
     }
 
     /// A sentence, broken at spaces, further lines indented.
-    fn wrapped(&self, out: &mut dyn Write, text: &str) -> io::Result<()> {
-        write!(out, " ")?;
-        let mut column = 1;
-        for word in text.split(' ') {
-            let length = word.chars().count();
-            if column + 1 + length > self.width && column > 4 {
-                write!(out, "\n   ")?;
-                column = 3;
-            }
-            write!(out, " {word}")?;
-            column += 1 + length;
-        }
-        writeln!(out)
-    }
 
     /// Why something is not known: once for each fact, by the first that lacks it.
     fn unknown(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -214,7 +190,7 @@ impl Page<'_> {
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            self.wrapped(out, &format!("{why}{more}"))?;
+            paragraph(out, "  ", 4, &format!("{why}{more}"), self.width)?;
         }
         Ok(())
     }

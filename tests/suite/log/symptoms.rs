@@ -133,7 +133,7 @@ fn each_symptom_leads_to_its_cause() {
             .map(|(name, text)| (name.as_str(), text.as_str()))
             .collect();
         let recordings = [super::recording(&files)];
-        let log = log::judged(catalogue(), &recordings, &Policy::default(), false);
+        let log = log::judged(catalogue(), &recordings, &Policy::default());
         if words.is_some() {
             println!(
                 "{}\n{}",

@@ -236,30 +236,9 @@ impl QueuePair {
         status(code)
     }
 
-    /// Writes a range of memory, which begins at `from`, to the other rank, and tells it with a number. The memory is the device's until the work is done.
+    /// Writes a range of memory, which begins at `from`, to the other rank, and tells it with a number if there is one. The memory is the device's until the
+    /// work is done.
     pub(crate) fn write(
-        &self,
-        id: u64,
-        from: Target,
-        range: std::ops::Range<usize>,
-        to: Target,
-        number: u32,
-    ) -> Result<(), Refusal> {
-        self.write_and_tell(id, from, range, to, Some(number))
-    }
-
-    /// Writes a range of memory, which begins at `from`, to the other rank, which hears nothing of it. The memory is the device's until the work is done.
-    pub(crate) fn put(
-        &self,
-        id: u64,
-        from: Target,
-        range: std::ops::Range<usize>,
-        to: Target,
-    ) -> Result<(), Refusal> {
-        self.write_and_tell(id, from, range, to, None)
-    }
-
-    fn write_and_tell(
         &self,
         id: u64,
         from: Target,

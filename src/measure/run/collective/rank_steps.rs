@@ -292,7 +292,7 @@ mod tests {
     fn each_rank_ends_with_what_the_operation_gives_it() {
         for ranks in 1..=9 {
             let of_all = |part: usize| -> Part { (0..ranks).map(|r| (r, part)).collect() };
-            for collective in Collective::ALL {
+            for collective in Collective::ALL.iter().copied() {
                 for (rank, held) in simulate(collective, ranks).into_iter().enumerate() {
                     let expected: Vec<Part> = match collective {
                         Collective::AllReduce => (0..ranks).map(of_all).collect(),
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn bytes_sent_are_those_of_the_bus_bandwidth() {
         for ranks in 2..=9usize {
-            for collective in Collective::ALL {
+            for collective in Collective::ALL.iter().copied() {
                 let (own, held) = parts(collective, ranks);
                 let parts = own.max(held) as f64;
                 let busiest = (0..ranks)

@@ -380,8 +380,8 @@ mod tests {
 
     #[test]
     fn what_is_right_is_found_right_and_one_wrong_element_is_seen() {
-        for collective in Collective::ALL {
-            for dtype in DataType::ALL {
+        for collective in Collective::ALL.iter().copied() {
+            for dtype in DataType::ALL.iter().copied() {
                 for ranks in [1, 2, 3, 8] {
                     let point = point(collective, 4099 * 4, dtype);
                     let results = reference(&point, ranks, 7);

@@ -279,7 +279,7 @@ impl PieceTransport for Connections {
                 held.local_target(),
                 from,
                 target,
-                0,
+                Some(0),
             )
             .in_call("ibv_post_send", format_args!("to rank {to}"))?;
         way.busy[pair] += 1;

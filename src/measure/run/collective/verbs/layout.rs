@@ -220,7 +220,7 @@ mod tests {
     /// In GPU memory the CPU neither copies from slots nor reduces.
     #[test]
     fn on_gpus_every_piece_goes_straight_to_its_place() {
-        for collective in Collective::ALL {
+        for collective in Collective::ALL.iter().copied() {
             let mut point = point(64);
             point.collective = collective;
             point.gpu_memory = true;
@@ -238,7 +238,7 @@ mod tests {
     /// Sender and receiver use the same piece size.
     #[test]
     fn pieces_are_alike() {
-        for collective in Collective::ALL {
+        for collective in Collective::ALL.iter().copied() {
             for elements in [0, 1, 7, 100, 9001, 1 << 20] {
                 let of = |rank| layout(collective, elements, rank, 5).piece;
                 assert!((1..5).all(|rank| of(rank) == of(0)), "{collective:?}");

@@ -238,7 +238,7 @@ impl Connection {
                 let from = next * PIECE..(next + 1) * PIECE;
                 let to = self.target(from.start);
                 self.pair
-                    .put(WRITE, self.region.near, from, to)
+                    .write(WRITE, self.region.near, from, to, None)
                     .in_call("ibv_post_send", "")?;
                 next = (next + 1) % DEPTH;
                 under_way += 1;
@@ -345,7 +345,7 @@ impl Connection {
     fn send_word(&self, word: u32) -> Result<(), Failure> {
         let to = self.target(Self::WORDS.start);
         (self.pair)
-            .write(SAY, self.region.near, Self::WORDS, to, word)
+            .write(SAY, self.region.near, Self::WORDS, to, Some(word))
             .in_call("ibv_post_send", "")
     }
 

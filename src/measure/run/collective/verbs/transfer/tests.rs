@@ -264,7 +264,7 @@ proptest::proptest! {
 /// Longer than the window, and not through slots: each collective, on each number of ranks.
 #[test]
 fn large_parts_arrive_in_their_places() {
-    for collective in Collective::ALL {
+    for collective in Collective::ALL.iter().copied() {
         for ranks in 1..=5 {
             together(&point(collective, 12_007), ranks, 2, 512, 11 + ranks as u64);
         }
