@@ -64,6 +64,14 @@ pub struct CheckArgs {
     pub judge: JudgeArgs,
 }
 
+impl CheckArgs {
+    /// The nodes that --expect names.
+    pub(super) fn expected(&self) -> Result<Option<Vec<String>>, BadUsage> {
+        let names = self.expect.as_deref().map(nodeset::expand).transpose();
+        names.map_err(|e| BadUsage(format!("--expect: {e}")))
+    }
+}
+
 /// What only this machine answers to goes with no hosts.
 fn this_machines(arg: clap::Arg) -> clap::Arg {
     match arg.get_id().as_str() {
@@ -168,12 +176,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         }
         reports
     } else {
-        let expected = match &args.expect {
-            Some(list) => {
-                Some(nodeset::expand(list).map_err(|e| BadUsage(format!("--expect: {e}")))?)
-            }
-            None => None,
-        };
+        let expected = args.expected()?;
         let paths = args.recordings.as_slice();
         let limits = (expected, args.memory);
         vec![many::files(&catalogue, paths, limits, policy)?]

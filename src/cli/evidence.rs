@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::check::CheckArgs;
-use super::input::{self, BadInput, BadUsage};
+use super::input::{self, BadInput};
 use super::many;
 use crate::live;
-use crate::nodeset;
 use crate::probe::outputs::recorded::Evidence;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
@@ -41,10 +40,7 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
     if !inputs.iter().any(has_outputs) {
         return Ok(None);
     }
-    let expected = match &args.expect {
-        Some(list) => Some(nodeset::expand(list).map_err(|e| BadUsage(format!("--expect: {e}")))?),
-        None => None,
-    };
+    let expected = args.expected()?;
     let catalogue = input::catalogue(&args.select)?;
     // An input that cannot be read is a silent node of its file's name, and ends no other.
     let mut parts: Vec<(Vec<Recording>, Vec<String>)> = Vec::new();

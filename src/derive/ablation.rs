@@ -139,9 +139,8 @@ fn took_part(facts: &mut Facts, node: Id, id: Id) {
 
 /// What of PCIe a GPU's data crosses: the bridges above it, and the links between them.
 fn way_of(facts: &Facts, node: Id, gpu: Id) -> Vec<Id> {
-    let path = facts.known(gpu, gpu::PATH);
-    let path = path.iter().flat_map(|path| path.iter());
-    let bridges = path.filter_map(|pci| facts.find(Subject::Bridge, node, pci));
+    let path = facts.texts(gpu, gpu::PATH);
+    let bridges = path.filter_map(|pci| facts.find(Subject::Bridge, node, &pci));
     let related = facts.related(gpu).iter().copied();
     let hops = related.filter(|id| facts.subject(*id) == Subject::Hop);
     bridges.chain(hops).collect()

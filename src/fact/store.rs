@@ -298,6 +298,16 @@ impl Facts {
         }
     }
 
+    /// The texts of a fact; none if it is unknown.
+    pub fn texts(
+        &self,
+        id: Id,
+        key: Key<Arc<[Arc<str>]>>,
+    ) -> impl Iterator<Item = Arc<str>> + use<> {
+        let texts = self.known(id, key).unwrap_or_default();
+        (0..texts.len()).map(move |at| Arc::clone(&texts[at]))
+    }
+
     /// The value of a fact, if it is known.
     pub fn known<T: Typed>(&self, id: Id, key: Key<T>) -> Option<T> {
         match self.look(id, key.index) {

@@ -224,7 +224,8 @@ fn real_path(path: &Path) -> std::io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
 
-fn names(dir: &Path) -> Vec<String> {
+/// The names in a directory, sorted; none where it cannot be read.
+pub(super) fn names(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Vec::new();
     };

@@ -4,6 +4,7 @@ mod found;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -100,10 +101,9 @@ impl LogReport {
             report.exit = Exit::Undecided.code();
             report.status = "undecided";
         }
-        let files = facts.known(Facts::CLUSTER, cluster::LOGS);
-        let files = files.iter().flat_map(|files| files.iter());
+        let files = facts.texts(Facts::CLUSTER, cluster::LOGS);
         LogReport {
-            files: files.map(ToString::to_string).collect(),
+            files: files.map(|file| file.to_string()).collect(),
             answers,
             found,
             not_read,
@@ -138,8 +138,7 @@ fn not_read(facts: &Facts) -> Vec<String> {
         let files = plural(names.len() as u64, "file");
         Some(format!("{files} {what}, and not read: {}", some(&names)))
     });
-    let tools = facts.known(Facts::CLUSTER, cluster::LOGS_UNREAD);
-    let tools = tools.iter().flat_map(|names| names.iter());
+    let tools = facts.texts(Facts::CLUSTER, cluster::LOGS_UNREAD);
     let outputs = tools.map(|tool| format!("output of {tool}: not read"));
     said.chain(left_out).chain(outputs).collect()
 }
@@ -614,20 +613,19 @@ fn channels(facts: &Facts, id: Id) -> Option<Channels> {
 }
 
 fn networks(facts: &Facts, hosts: &[Id]) -> String {
-    let mut names: BTreeSet<String> = BTreeSet::new();
+    let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
     for &h in hosts {
-        names.extend(facts.known(h, host::NETWORK).map(|n| n.to_string()));
+        names.extend(facts.known(h, host::NETWORK));
         if names.is_empty() {
-            let chosen = facts.known(h, host::NETWORKS);
-            names.extend(chosen.iter().flat_map(|n| n.iter()).map(|n| n.to_string()));
+            names.extend(facts.texts(h, host::NETWORKS));
         }
     }
     if names.is_empty() {
-        let of_run = hosts
-            .first()
-            .and_then(|h| facts.ancestor(*h, Subject::Run))
-            .and_then(|run| facts.known(run, run::NETWORKS));
-        names.extend(of_run.iter().flat_map(|n| n.iter()).map(|n| n.to_string()));
+        let run = hosts.first().and_then(|h| facts.ancestor(*h, Subject::Run));
+        names.extend(
+            run.into_iter()
+                .flat_map(|run| facts.texts(run, run::NETWORKS)),
+        );
     }
     names.into_iter().collect::<Vec<_>>().join(" and ")
 }
@@ -638,13 +636,11 @@ fn adapters(facts: &Facts, hosts: &[Id]) -> Vec<String> {
     let mut listed = BTreeSet::new();
     for &h in hosts {
         for id in facts.below(h, Subject::Hca) {
-            let Some(device) = facts.known(id, hca::DEVICE) else {
-                continue;
-            };
+            let device = facts.known(id, hca::DEVICE).map(|name| name.to_string());
             if facts.known(id, hca::CHANNELS).is_some_and(|n| n > 0) {
-                used.insert(device.to_string());
+                used.extend(device.clone());
             }
-            listed.insert(device.to_string());
+            listed.extend(device);
         }
     }
     let chosen = if used.is_empty() { listed } else { used };
@@ -659,11 +655,9 @@ fn adapters(facts: &Facts, hosts: &[Id]) -> Vec<String> {
 }
 
 fn interfaces(facts: &Facts, hosts: &[Id]) -> Vec<String> {
-    let mut names = BTreeSet::new();
-    for &h in hosts {
-        let known = facts.known(h, host::SOCKET_INTERFACES);
-        names.extend(known.iter().flat_map(|n| n.iter()).map(|n| n.to_string()));
-    }
+    let names = hosts.iter();
+    let names = names.flat_map(|h| facts.texts(*h, host::SOCKET_INTERFACES));
+    let names: BTreeSet<String> = names.map(|name| name.to_string()).collect();
     names.into_iter().collect()
 }
 

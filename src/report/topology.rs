@@ -440,33 +440,26 @@ fn nic(
     link: Option<Link>,
 ) -> Nic {
     let facts = reader.facts;
-    let names: Vec<String> = devices
-        .iter()
-        .map(|id| facts.name(*id).to_owned())
-        .collect();
-    let mut ports = Vec::new();
-    for id in devices
-        .iter()
-        .flat_map(|device| facts.below(*device, Subject::Port))
-    {
-        ports.push(Port {
-            name: facts.name(id).to_owned(),
-            state: reader.get(id, port::STATE).map(|state| state.word()),
-            link_layer: reader.get(id, port::LINK_LAYER).map(|layer| layer.word()),
-            rate: reader.get(id, port::RATE).map(|rate| rate.0),
-            netdev: facts
-                .known(id, port::NETDEV)
-                .map(|netdev| netdev.to_string()),
-        });
-    }
-    let intended: Vec<Option<bool>> = devices
-        .iter()
-        .map(|id| facts.known(*id, device::INTENDED))
-        .collect();
-    let software: Vec<Option<bool>> = devices
-        .iter()
-        .map(|id| facts.known(*id, device::SOFTWARE))
-        .collect();
+    let names = devices.iter().map(|id| facts.name(*id).to_owned());
+    let names: Vec<String> = names.collect();
+    let ports = devices.iter();
+    let ports = ports.flat_map(|device| facts.below(*device, Subject::Port));
+    let ports = ports.map(|id| Port {
+        name: facts.name(id).to_owned(),
+        state: reader.get(id, port::STATE).map(|state| state.word()),
+        link_layer: reader.get(id, port::LINK_LAYER).map(|layer| layer.word()),
+        rate: reader.get(id, port::RATE).map(|rate| rate.0),
+        netdev: (facts.known(id, port::NETDEV)).map(|netdev| netdev.to_string()),
+    });
+    let ports = ports.collect();
+    let any = |key| -> Option<bool> {
+        let all: Vec<Option<bool>> = devices.iter().map(|id| facts.known(*id, key)).collect();
+        match all.is_empty() || all.contains(&None) {
+            _ if all.contains(&Some(true)) => Some(true),
+            true => None,
+            false => Some(false),
+        }
+    };
     let first = names.first().map(String::as_str);
     Nic {
         index: 0,
@@ -476,8 +469,8 @@ fn nic(
         name: first.or(pci).unwrap_or("?").to_owned(),
         pci: pci.map(str::to_owned),
         devices: names,
-        software: any(&software),
-        intended: any(&intended),
+        software: any(device::SOFTWARE),
+        intended: any(device::INTENDED),
         numa_node,
         path,
         link,
@@ -486,15 +479,6 @@ fn nic(
 }
 
 /// True if one is, false if all are known not to be.
-fn any(all: &[Option<bool>]) -> Option<bool> {
-    if all.contains(&Some(true)) {
-        return Some(true);
-    }
-    match all.is_empty() || all.contains(&None) {
-        true => None,
-        false => Some(false),
-    }
-}
 
 fn distances(reader: &mut Reader<'_>, node: Id) -> Vec<Pair> {
     let facts = reader.facts;
@@ -504,11 +488,10 @@ fn distances(reader: &mut Reader<'_>, node: Id) -> Vec<Pair> {
             reader.text(id, gpu_pair::FIRST),
             reader.text(id, gpu_pair::SECOND),
         ) {
-            let distance = reader.get(id, gpu_pair::DISTANCE).map(Distance::word);
             pairs.push(Pair {
                 from,
                 to,
-                distance,
+                distance: reader.get(id, gpu_pair::DISTANCE).map(Distance::word),
                 nvlinks: nvlinks(facts, node, id),
             });
         }
@@ -521,11 +504,10 @@ fn distances(reader: &mut Reader<'_>, node: Id) -> Vec<Pair> {
             .find(|other| facts.subject(**other) == Subject::Function)
             .map(|function| facts.name(*function).to_owned());
         if let (Some(from), Some(to)) = (gpu, function) {
-            let distance = reader.get(id, gpu_nic::DISTANCE).map(Distance::word);
             pairs.push(Pair {
                 from,
                 to,
-                distance,
+                distance: reader.get(id, gpu_nic::DISTANCE).map(Distance::word),
                 nvlinks: None,
             });
         }

@@ -306,26 +306,9 @@ impl<'de> Deserialize<'de> for Question {
 }
 
 /// A key that borrows from the input if it can.
-pub(crate) struct CowStr<'a>(pub(crate) std::borrow::Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for CowStr<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct V;
-        impl<'de> Visitor<'de> for V {
-            type Value = CowStr<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text")
-            }
-            fn visit_borrowed_str<E: de::Error>(self, s: &'de str) -> Result<CowStr<'de>, E> {
-                Ok(CowStr(s.into()))
-            }
-            fn visit_str<E: de::Error>(self, s: &str) -> Result<CowStr<'de>, E> {
-                Ok(CowStr(s.to_owned().into()))
-            }
-        }
-        deserializer.deserialize_str(V)
-    }
-}
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(crate) struct CowStr<'a>(#[serde(borrow)] pub(crate) std::borrow::Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

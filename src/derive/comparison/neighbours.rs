@@ -33,8 +33,7 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
         }
     }
     for id in facts.below(node, Subject::Interface) {
-        let written = facts.known(id, interface::PERMANENT_NEIGHBOURS);
-        for line in written.iter().flat_map(|all| all.iter()) {
+        for line in facts.texts(id, interface::PERMANENT_NEIGHBOURS) {
             let parts = line.split_once(' ');
             let parts = parts.map(|(a, b)| (a.into(), b.into(), facts.shared_name(id)));
             all.written.extend(parts);

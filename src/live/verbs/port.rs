@@ -1,6 +1,7 @@
 //! Which device and port a measurement uses, and which of its addresses: as NCCL chooses it.
 
 use std::net::Ipv6Addr;
+use std::path::Path;
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -11,6 +12,7 @@ use super::library::context::Context;
 use super::library::pair::LocalEndpoint;
 use crate::fact::gid::GidType;
 use crate::live::failure::Failure;
+use crate::live::nccl_files::names;
 use crate::live::verbs::port_request::PortRequest;
 use crate::measure::plan::reply::Carried;
 use crate::nccl_rules::gid;
@@ -40,20 +42,6 @@ fn attribute(path: &str) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// The names in a directory, sorted; none if there is none.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the kernel's lists of devices and ports"
-)]
-fn names(path: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(path).into_iter().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
-}
-
 /// `mlx5_0/1`, `mlx5_0:1` as NCCL writes it, or `mlx5_0`, whose first port is meant.
 pub(crate) fn device_and_port(text: &str) -> Option<(&str, u8)> {
     match text.split_once(['/', ':']) {
@@ -64,8 +52,8 @@ pub(crate) fn device_and_port(text: &str) -> Option<(&str, u8)> {
 
 /// The first active port, by name.
 fn first_active() -> Option<(String, u8)> {
-    names(DEVICES).into_iter().find_map(|device| {
-        let ports = names(&format!("{DEVICES}/{device}/ports"));
+    names(Path::new(DEVICES)).into_iter().find_map(|device| {
+        let ports = names(format!("{DEVICES}/{device}/ports").as_ref());
         let mut ports = ports.iter().filter_map(|port| port.parse().ok());
         let active = |port: &u8| {
             let state = attribute(&format!("{DEVICES}/{device}/ports/{port}/state"));
@@ -79,7 +67,7 @@ fn first_active() -> Option<(String, u8)> {
 /// The rows of a port's GID table that are in use, in their order.
 fn gid_rows(device: &str, port: u8) -> Vec<gid::GidRow> {
     let base = format!("{DEVICES}/{device}/ports/{port}");
-    let mut rows: Vec<gid::GidRow> = names(&format!("{base}/gids"))
+    let mut rows: Vec<gid::GidRow> = names(format!("{base}/gids").as_ref())
         .iter()
         .filter_map(|name| {
             let address: Ipv6Addr = attribute(&format!("{base}/gids/{name}"))?.parse().ok()?;

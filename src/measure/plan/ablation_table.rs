@@ -251,12 +251,8 @@ fn arms_of(text: &TableText) -> Option<Result<Part, String>> {
         .filter(|row| row.cells.len() == first.cells.len())
         .collect();
     let columns = columns(&first.cells, &whole);
-    let settles = |column: &Column| {
-        matches!(
-            column,
-            Column::Path { .. } | Column::Variable(_) | Column::Settings
-        )
-    };
+    use Column::{Path, Settings, Variable};
+    let settles = |column: &Column| matches!(column, Path { .. } | Variable(_) | Settings);
     let measures = |column: &Column| matches!(column, Column::Time(_) | Column::Figure(_));
     if !columns.iter().any(settles) || !columns.iter().any(measures) || rows.is_empty() {
         return None;
@@ -511,13 +507,9 @@ fn head_of_figure(text: &str) -> Option<Column> {
     let times = "time, duration, elapsed, runtime, seconds, latency, wall clock";
     let unit = inner.split([',', ' ']).next().unwrap_or("");
     let of_time = !unit.is_empty() && unit_of_time(unit).is_some();
-    (of_time || times.split(", ").any(|word| lower.contains(word))).then(|| {
-        Column::Time(if of_time {
-            unit.to_owned()
-        } else {
-            String::new()
-        })
-    })
+    let named = times.split(", ").any(|word| lower.contains(word));
+    let unit = if of_time { unit } else { "" };
+    (of_time || named).then(|| Column::Time(unit.to_owned()))
 }
 
 fn columns(heads: &[String], rows: &[&TableRow]) -> Vec<Column> {
@@ -571,23 +563,18 @@ fn column(text: &str, cells: &[&str]) -> Column {
         return Column::Settings;
     }
     let bad_or = |is: &dyn Fn(&str) -> bool| {
-        cells
-            .iter()
-            .all(|cell| ended_badly(cell).is_some() || is(cell))
-            && cells.iter().any(|cell| is(cell))
+        let fits = |cell: &&str| ended_badly(cell).is_some() || is(cell);
+        cells.iter().all(fits) && cells.iter().any(|cell| is(cell))
     };
     let spelt = |cell: &str| cell.contains(|c: char| c == ':' || c.is_alphabetic());
     if bad_or(&|cell| spelt(cell) && seconds(cell).is_some()) {
         return Column::Time(String::new());
     }
-    let rate = |cell: &str| {
-        number(cell).is_some_and(|n| {
-            n.unit.contains('/')
-                || n.unit.ends_with("bps")
-                || n.unit.to_ascii_lowercase().contains("flop")
-        })
+    let is_rate = |unit: &str| {
+        let is_flops = unit.to_ascii_lowercase().contains("flop");
+        unit.contains('/') || unit.ends_with("bps") || is_flops
     };
-    if bad_or(&rate) {
+    if bad_or(&|cell| number(cell).is_some_and(|n| is_rate(n.unit))) {
         return Column::Figure(String::new());
     }
     let factors = "model, stage, zero, batch, batch size, seq, sequence, precision, dtype, size, gpus, \
@@ -633,14 +620,12 @@ fn together(found: Vec<(String, Part)>) -> Result<Table, String> {
     let mut table = Table::default();
     let several = found.len() > 1;
     if several {
-        let count = if found.len() == 2 {
-            "two".to_owned()
-        } else {
-            found.len().to_string()
+        let count = match found.len() {
+            2 => "two".to_owned(),
+            count => count.to_string(),
         };
-        table
-            .notes
-            .push(format!("{count} tables, named by the line above each"));
+        let note = format!("{count} tables, named by the line above each");
+        table.notes.push(note);
     }
     let mut rows: Vec<(Row, Option<u64>)> = Vec::new();
     for (number, (caption, part)) in found.into_iter().enumerate() {
@@ -671,24 +656,15 @@ fn together(found: Vec<(String, Part)>) -> Result<Table, String> {
             (row, nodes)
         }));
     }
-    let most = rows.iter().filter_map(|(_, nodes)| *nodes).max();
-    let fewer: BTreeSet<u64> = rows
-        .iter()
-        .filter_map(|(_, nodes)| *nodes)
-        .filter(|n| Some(*n) != most)
-        .collect();
-    for nodes in fewer {
+    let named: BTreeSet<u64> = rows.iter().filter_map(|(_, nodes)| *nodes).collect();
+    table.nodes = named.last().copied();
+    for nodes in named.into_iter().filter(|n| Some(*n) != table.nodes) {
         let plural = if nodes == 1 { "" } else { "s" };
-        table
-            .notes
-            .push(format!("rows of {nodes} node{plural} are left out"));
+        let note = format!("rows of {nodes} node{plural} are left out");
+        table.notes.push(note);
     }
-    table.nodes = most;
-    table.rows = rows
-        .into_iter()
-        .filter(|(_, nodes)| *nodes == most)
-        .map(|(row, _)| row)
-        .collect();
+    rows.retain(|(_, nodes)| *nodes == table.nodes);
+    table.rows = rows.into_iter().map(|(row, _)| row).collect();
     Ok(table)
 }
 

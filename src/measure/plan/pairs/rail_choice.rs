@@ -127,10 +127,9 @@ fn of_port(facts: &Facts, node: Id, port: Id) -> Option<Rail> {
 }
 
 fn addresses(facts: &Facts, interface: Id) -> Vec<IpAddr> {
-    let list = facts.known(interface, interface::ADDRESSES);
-    let list = list.iter().flat_map(|list| list.iter());
-    list.filter_map(|text| text.split('/').next()?.parse().ok())
-        .collect()
+    let list = facts.texts(interface, interface::ADDRESSES);
+    let list = list.filter_map(|text| text.split('/').next()?.parse().ok());
+    list.collect()
 }
 
 /// What the hardware of a port carries, by its wire and by PCIe; of an interface without one by its own word.
