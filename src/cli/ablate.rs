@@ -20,6 +20,7 @@ use super::together::{TogetherArgs, starter};
 use super::{MeasurementFormat, many, output, seconds};
 use crate::check::Catalogue;
 use crate::exit::Exit;
+use crate::fact::Facts;
 use crate::fact::Subject;
 use crate::live;
 use crate::measure::plan::ablation::Set;
@@ -178,9 +179,12 @@ pub fn run(args: &AblateArgs) -> anyhow::Result<Exit> {
                     verdict = ready.verdict;
                     (recording, why)
                 }
-                Start::Alone => measuring::measured(who, |recording, ranks| {
-                    measure_arms(recording, ranks, &request, None, output::progress)
-                })?,
+                Start::Alone => {
+                    let choose = |facts: &Facts, node| measuring::choose(facts, node, who);
+                    measuring::measured(who, choose, |recording, ranks| {
+                        measure_arms(recording, ranks, &request, None, output::progress)
+                    })?
+                }
             }
         }
     };

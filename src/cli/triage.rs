@@ -314,22 +314,13 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
 
 /// Records the node, then measures; or why nothing was measured.
 fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
-    let mut recording = measuring::node_recording(&args.who)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok((recording, Some("the node sent no facts".into())));
+    let choose = |facts: &Facts, node| match without_gpus(facts, node, args).transpose() {
+        Ok(backend) => measuring::choose(facts, node, &with_backend(args, backend)),
+        Err(why) => Ok(Err(why)),
     };
-    let chosen = match without_gpus(&facts, node, args).transpose() {
-        Ok(backend) => measuring::choose(&facts, node, &with_backend(args, backend))?,
-        Err(why) => Err(why),
-    };
-    let chosen = match chosen {
-        Ok(chosen) => chosen,
-        Err(why) => return Ok((recording, Some(why))),
-    };
-    drop(facts);
-    let why = measure(&mut recording, chosen, args, None)?;
-    Ok((recording, why))
+    measuring::measured(&args.who, choose, |recording, chosen| {
+        measure(recording, chosen, args, None)
+    })
 }
 
 fn with_backend(args: &TriageArgs, backend: Option<Backend>) -> MeasureArgs {

@@ -59,7 +59,7 @@ impl Key {
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new(&self.0.into_block());
+        let mut mac = Hmac::<Sha256>::new(&block(self.0));
         for part in parts {
             // Length-prefixed, so that no two lists of parts give the same input.
             mac.update(&(part.len() as u64).to_be_bytes());
@@ -70,16 +70,10 @@ impl Key {
 }
 
 /// HMAC's key fills a block of the hash; a shorter one is followed by zeros (RFC 2104).
-trait IntoBlock {
-    fn into_block(self) -> hmac::digest::Key<Hmac<Sha256>>;
-}
-
-impl IntoBlock for [u8; 32] {
-    fn into_block(self) -> hmac::digest::Key<Hmac<Sha256>> {
-        let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
-        block[..32].copy_from_slice(&self);
-        block
-    }
+fn block(key: [u8; 32]) -> hmac::digest::Key<Hmac<Sha256>> {
+    let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
+    block[..32].copy_from_slice(&key);
+    block
 }
 
 /// Which nodes a run trusts.
@@ -134,7 +128,7 @@ mod tests {
         // RFC 4231, test case 1, without the lengths that parts have here.
         let mut key = [0; 32];
         key[..20].fill(0x0b);
-        let mut mac = Hmac::<Sha256>::new(&key.into_block());
+        let mut mac = Hmac::<Sha256>::new(&block(key));
         mac.update(b"Hi There");
         assert_eq!(
             hex(&mac.finalize().into_bytes()),

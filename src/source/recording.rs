@@ -622,37 +622,26 @@ impl Recording {
 
     /// All lines in a stable order: by probe, then by time, then by question.
     pub fn to_lines(&self) -> Vec<Line> {
-        let mut all: Vec<Line> = self
-            .questions
-            .iter()
-            .flat_map(|(question, at)| {
-                self.entries[*at as usize].iter().map(move |e| Line::Reply {
-                    probe: Arc::clone(&e.probe),
-                    question: question.clone(),
-                    repeat: e.repeat,
-                    reply: e.reply.clone(),
-                })
-            })
-            .collect();
-        all.sort_by(|a, b| match (a, b) {
-            (
-                Line::Reply {
-                    probe: p,
-                    question: q,
-                    repeat: n,
-                    reply: r,
-                },
-                Line::Reply {
-                    probe: p2,
-                    question: q2,
-                    repeat: n2,
-                    reply: r2,
-                },
-            ) => (p, r.at, q, n).cmp(&(p2, r2.at, q2, n2)),
-            _ => std::cmp::Ordering::Equal,
+        let all = self.questions.iter().flat_map(|(question, at)| {
+            let entries = self.entries[*at as usize].iter();
+            entries.map(move |e| ((&e.probe, e.reply.at, question, e.repeat), &e.reply))
         });
-        all.extend(self.ended.iter().cloned().map(Line::Ended));
-        all
+        let mut all: Vec<_> = all.collect();
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let replies = all
+            .into_iter()
+            .map(|((probe, _, question, repeat), reply)| {
+                let (probe, question, reply) = (Arc::clone(probe), question.clone(), reply.clone());
+                Line::Reply {
+                    probe,
+                    question,
+                    repeat,
+                    reply,
+                }
+            });
+        replies
+            .chain(self.ended.iter().cloned().map(Line::Ended))
+            .collect()
     }
 
     /// This recording as one probe sees it.

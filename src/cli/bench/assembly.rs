@@ -142,7 +142,8 @@ pub fn measure(
         Start::Over(end) => return Ok(end),
         Start::Ready(ready) => *ready,
         Start::Alone => {
-            let (recording, why) = measuring::measured(who, |recording, ranks| {
+            let choose = |facts: &Facts, node| measuring::choose(facts, node, who);
+            let (recording, why) = measuring::measured(who, choose, |recording, ranks| {
                 let points = points(&ranks)?;
                 let show = output::progress;
                 measure_points(recording, ranks, points, 1, deadline, None, show)

@@ -143,6 +143,7 @@ pub fn say(what: &str) {
 /// The node cannot be recorded, or options contradict each other.
 pub fn measured(
     args: &MeasureArgs,
+    choose: impl FnOnce(&Facts, Id) -> anyhow::Result<Result<ChosenRanks, String>>,
     measure: impl FnOnce(&mut Recording, ChosenRanks) -> anyhow::Result<Option<String>>,
 ) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = node_recording(args)?;
@@ -150,7 +151,7 @@ pub fn measured(
     let Some(node) = nodes.first().map(|node| node.id) else {
         return Ok((recording, Some("the node sent no facts".into())));
     };
-    let chosen = match choose(&facts, node, args)? {
+    let chosen = match choose(&facts, node)? {
         Ok(chosen) => chosen,
         Err(why) => return Ok((recording, Some(why))),
     };

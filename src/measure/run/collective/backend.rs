@@ -40,7 +40,7 @@ pub struct Identity {
 /// In place, the buffers are laid out as in nccl-tests: the input is at the rank's part of the output (all-gather, gather), the output at the rank's
 /// part of the input (reduce-scatter, scatter), otherwise both are the same. All-to-all and send-recv have no in-place form.
 ///
-/// Each backend's module has `pub fn connect(setup: &RankSetup<'_>, exchange: &mut dyn RankExchange) -> Result<Box<dyn Backend>, Failure>`, which
+/// Each backend's module has `pub fn connect(setup: &RankSetup<'_>, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure>`, which
 /// reports the library and device as soon as they are known.
 pub trait Backend {
     /// Allocates the buffers of this point, reusing those of an earlier one.
@@ -48,7 +48,7 @@ pub trait Backend {
     /// # Errors
     ///
     /// Out of memory; a datatype or an operation that the backend does not support.
-    fn prepare(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure>;
+    fn prepare(&mut self, exchange: &mut RankExchange, point: &Point) -> Result<(), Failure>;
 
     /// Copies a piece of the test data into the input buffer at byte `at`.
     ///
@@ -70,7 +70,7 @@ pub trait Backend {
     /// # Errors
     ///
     /// An operation failed.
-    fn run(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure>;
+    fn run(&mut self, exchange: &mut RankExchange, point: &Point) -> Result<Duration, Failure>;
 
     /// Reads this rank's output from byte `from` on into `into`.
     ///

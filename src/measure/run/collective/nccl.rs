@@ -46,7 +46,7 @@ impl From<driver::Failure> for Failure {
 /// No driver, no such GPU, no library, or what CUDA and NCCL say.
 pub(super) fn connect(
     place: &RankSetup<'_>,
-    exchange: &mut dyn RankExchange,
+    exchange: &mut RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     let refused = |what: &str, error: &str| Failure::new(what, error);
     let path = place
@@ -75,7 +75,7 @@ pub(super) fn connect(
     version?;
     // Ensures that all ranks loaded the library before any of them blocks in it.
     exchange.report_step("sharing the communicator's id");
-    let own = match exchange.rank() {
+    let own = match exchange.rank {
         0 => Value::from(nccl::unique_id()?),
         _ => Value::Null,
     };
@@ -84,10 +84,10 @@ pub(super) fn connect(
     exchange.report_step("ncclCommInitRank");
     // NCCL uses the device of the current context.
     context.enter()?;
-    let communicator = Communicator::join(id, exchange.rank(), exchange.ranks())?;
+    let communicator = Communicator::join(id, exchange.rank, exchange.ranks)?;
     Ok(Box::new(NcclBackend {
-        rank: exchange.rank(),
-        ranks: exchange.ranks(),
+        rank: exchange.rank,
+        ranks: exchange.ranks,
         communicator,
         memory: Vec::new(),
         layout: Layout::default(),
@@ -209,7 +209,7 @@ impl NcclBackend {
 }
 
 impl Backend for NcclBackend {
-    fn prepare(&mut self, _exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
+    fn prepare(&mut self, _exchange: &mut RankExchange, point: &Point) -> Result<(), Failure> {
         let layout = Layout::of(point, self.rank, self.ranks)
             .map_err(|error| Failure::new(function(point.collective).to_owned(), error))?;
         let fits = self.memory.len() == layout.buffers().len()
@@ -249,11 +249,7 @@ impl Backend for NcclBackend {
         Ok(())
     }
 
-    fn run(
-        &mut self,
-        _exchange: &mut dyn RankExchange,
-        point: &Point,
-    ) -> Result<Duration, Failure> {
+    fn run(&mut self, _exchange: &mut RankExchange, point: &Point) -> Result<Duration, Failure> {
         let timed = self.timed(point);
         if timed.is_err() {
             // Queued work may wait for other ranks forever.

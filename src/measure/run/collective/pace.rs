@@ -33,7 +33,7 @@ pub(super) fn settle(
     point: &Point,
     share: f64,
     backend: &mut dyn Backend,
-    exchange: &mut dyn RankExchange,
+    exchange: &mut RankExchange,
 ) -> Result<Point, Failure> {
     // Points with and without GPUs' memory are compared with each other, and so are repetitions that somebody chose.
     let is_own = point.iterations != iterations(point.bytes) || point.iterations == 1;
@@ -93,7 +93,7 @@ fn fit(point: &Point, tried: &Point, seconds: f64, most: f64, ranks: u64) -> Poi
 }
 
 /// The longest time of all ranks, in seconds.
-fn slowest(own: Duration, exchange: &mut dyn RankExchange) -> Result<f64, Failure> {
+fn slowest(own: Duration, exchange: &mut RankExchange) -> Result<f64, Failure> {
     let all = exchange.all_gather(json!(own.as_secs_f64()))?;
     let all = all.iter().filter_map(Value::as_f64);
     Ok(all.fold(own.as_secs_f64(), f64::max))
@@ -124,7 +124,7 @@ impl Pace {
     pub(super) fn is_warm(
         &self,
         times: &[Duration],
-        exchange: &mut dyn RankExchange,
+        exchange: &mut RankExchange,
     ) -> Result<bool, Failure> {
         let last = times.iter().rev().take(STEADY as usize);
         let (least, most) = (last.clone().min(), last.max());
@@ -138,11 +138,7 @@ impl Pace {
     }
 
     /// Whether all ranks have time for one more, for `further` after it, and to verify. All ranks begin together after it.
-    pub(super) fn go_on(
-        &self,
-        exchange: &mut dyn RankExchange,
-        further: u64,
-    ) -> Result<bool, Failure> {
+    pub(super) fn go_on(&self, exchange: &mut RankExchange, further: u64) -> Result<bool, Failure> {
         let left = self.share - self.begun.elapsed().as_secs_f64();
         let own = (2 + further) as f64 * self.longest <= left;
         let all = exchange.all_gather(json!(own))?;

@@ -3,14 +3,10 @@
 //! Messages to the parent go over the original stdout; anything that a library writes to stdout or stderr is the log. When stdin closes, the parent
 //! is gone: then this process removes its shared memory and kills its process group.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::sync::mpsc::Receiver;
+use std::io;
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::backend::{Backend, Identity, RankSetup};
+use super::backend::{Backend, RankSetup};
 use super::cpu_wait::CpuTime;
 use super::pace::{self, Pace, WARM_UPS};
 use super::rank_exchange::RankExchange;
@@ -41,7 +37,7 @@ pub fn serve() -> io::Result<()> {
     let Ok(RankCommand::Job(job)) = inbox.recv() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let mut exchange = ParentLink {
+    let mut exchange = RankExchange {
         rank: job.rank,
         ranks: job.ranks,
         outlet,
@@ -61,58 +57,7 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// The connection to the parent, and through it to the other ranks.
-struct ParentLink {
-    rank: usize,
-    ranks: usize,
-    outlet: File,
-    inbox: Receiver<RankCommand>,
-}
-
-impl ParentLink {
-    fn send(&mut self, said: &RankMessage) {
-        // If the parent is gone, the lifeline ends this process.
-        if let Ok(mut line) = serde_json::to_vec(said) {
-            line.push(b'\n');
-            let _ = self.outlet.write_all(&line);
-        }
-    }
-
-    fn barrier(&mut self) -> Result<(), Failure> {
-        self.all_gather(Value::Null).map(|_| ())
-    }
-}
-
-impl RankExchange for ParentLink {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn ranks(&self) -> usize {
-        self.ranks
-    }
-
-    fn all_gather(&mut self, value: Value) -> Result<Vec<Value>, Failure> {
-        self.send(&RankMessage::Give(value));
-        match self.inbox.recv() {
-            Ok(RankCommand::All(all)) if all.len() == self.ranks => Ok(all),
-            _ => Err(Failure::new(
-                "exchange",
-                "the process that started this rank is gone",
-            )),
-        }
-    }
-
-    fn report_identity(&mut self, identity: Identity) {
-        self.send(&RankMessage::Identity(identity));
-    }
-
-    fn report_step(&mut self, what: &str) {
-        self.send(&RankMessage::Step(what.into()));
-    }
-}
-
-fn connect(job: &RankJob, exchange: &mut dyn RankExchange) -> Result<Box<dyn Backend>, Failure> {
+fn connect(job: &RankJob, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure> {
     let place = RankSetup {
         place: &job.place,
         library: job.library.as_deref(),
@@ -127,7 +72,7 @@ fn connect(job: &RankJob, exchange: &mut dyn RankExchange) -> Result<Box<dyn Bac
 fn measure(
     job: &RankJob,
     connected: &mut Option<Box<dyn Backend>>,
-    exchange: &mut ParentLink,
+    exchange: &mut RankExchange,
 ) -> Result<(), Failure> {
     exchange.report_step("connecting");
     let backend = connected.insert(connect(job, exchange)?);
@@ -157,7 +102,7 @@ fn at_point(
     job: &RankJob,
     (point, share): (&Point, f64),
     backend: &mut dyn Backend,
-    exchange: &mut ParentLink,
+    exchange: &mut RankExchange,
 ) -> Result<PointReply, Failure> {
     let place = if point.gpu_memory {
         " in GPU memory"

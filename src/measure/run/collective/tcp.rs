@@ -45,7 +45,7 @@ const POISON: u8 = 0xa5;
 /// No address to bind to, or another rank that cannot be reached.
 pub(super) fn connect(
     place: &RankSetup<'_>,
-    exchange: &mut dyn RankExchange,
+    exchange: &mut RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     let given = exchange.all_gather(json!(place.place.node))?;
     let alone = given.windows(2).all(|pair| pair[0] == pair[1]);
@@ -96,7 +96,7 @@ pub(super) fn connect(
     };
     exchange.report_identity(identity.clone());
     let mut tcp = TcpBackend {
-        rank: exchange.rank(),
+        rank: exchange.rank,
         listener,
         peers,
         lanes: (0..lanes).map(|_| Lane::default()).collect(),
@@ -292,7 +292,7 @@ fn ready(stream: &TcpStream) -> std::io::Result<()> {
 }
 
 impl Backend for TcpBackend {
-    fn prepare(&mut self, _: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
+    fn prepare(&mut self, _: &mut RankExchange, point: &Point) -> Result<(), Failure> {
         let (rank, ranks) = (self.rank, self.peers.len());
         let size = point.dtype.size();
         let elements = usize::try_from(point.bytes).unwrap_or(usize::MAX) / size;
@@ -349,7 +349,7 @@ impl Backend for TcpBackend {
         Ok(())
     }
 
-    fn run(&mut self, _: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure> {
+    fn run(&mut self, _: &mut RankExchange, point: &Point) -> Result<Duration, Failure> {
         let ranks = self.peers.len();
         let steps = rank_steps::plan_steps(point.collective, self.rank, ranks);
         let (own_parts, held_parts) = rank_steps::parts(point.collective, ranks);

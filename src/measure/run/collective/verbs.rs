@@ -34,7 +34,7 @@ use crate::live::failure::Failure;
 /// No library, no device, no active port, or a rank whose port is of another kind.
 pub(super) fn connect(
     place: &RankSetup<'_>,
-    exchange: &mut dyn RankExchange,
+    exchange: &mut RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     #[cfg(feature = "verbs")]
     {

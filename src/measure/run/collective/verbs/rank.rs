@@ -63,7 +63,7 @@ impl VerbsRank {
     /// Opens the port, and exchanges addresses with the others.
     pub(super) fn connect(
         place: &RankSetup<'_>,
-        exchange: &mut dyn RankExchange,
+        exchange: &mut RankExchange,
     ) -> Result<Self, Failure> {
         let wish = PortRequest::new(place.place, variable)?;
         let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
@@ -83,7 +83,7 @@ impl VerbsRank {
         let first_packet = own.address.first_packet;
         let own = serde_json::to_value(&own).unwrap_or_default();
         let cards: Vec<RankPort> = rank_ports::parse_all(&exchange.all_gather(own)?)?;
-        let common = rank_ports::common_limits(&cards, exchange.rank())?;
+        let common = rank_ports::common_limits(&cards, exchange.rank)?;
         let mtu = (wish.mtu).map_or(String::new(), |mtu| format!(", {mtu} B a packet at most"));
         identity.device = Some(format!(
             "{}, {} queue pair{}, {} a write{mtu}",
@@ -94,11 +94,11 @@ impl VerbsRank {
         ));
         exchange.report_identity(identity.clone());
         let near = port.near(&wish, first_packet);
-        let ranks = exchange.ranks();
+        let ranks = exchange.ranks;
         let connections = Connections::new(&port.context, near, ranks, common.pairs)?;
         let counted = port.traffic_counters();
         Ok(VerbsRank {
-            rank: exchange.rank(),
+            rank: exchange.rank,
             ranks,
             port,
             ports: cards,
@@ -113,7 +113,7 @@ impl VerbsRank {
     }
 
     /// The rank's GPU.
-    fn gpu(&mut self, exchange: &mut dyn RankExchange) -> Result<Rc<Gpu>, Failure> {
+    fn gpu(&mut self, exchange: &mut RankExchange) -> Result<Rc<Gpu>, Failure> {
         if let Some(gpu) = &self.gpu.1 {
             return Ok(Rc::clone(gpu));
         }
@@ -130,7 +130,7 @@ impl VerbsRank {
     /// Ensures registered memory for the point.
     fn have_memory(
         &mut self,
-        exchange: &mut dyn RankExchange,
+        exchange: &mut RankExchange,
         point: &Point,
         length: usize,
     ) -> Result<(), Failure> {
@@ -158,7 +158,7 @@ impl VerbsRank {
     }
 
     /// Connects with all that the operation needs and that are not connected yet. All ranks do it at the same time.
-    fn reach(&mut self, exchange: &mut dyn RankExchange, others: &[usize]) -> Result<(), Failure> {
+    fn reach(&mut self, exchange: &mut RankExchange, others: &[usize]) -> Result<(), Failure> {
         let mut pairs = BTreeMap::new();
         for other in others {
             if let Some(numbers) = self.connections.open(*other)? {
@@ -200,7 +200,7 @@ impl VerbsRank {
 }
 
 impl Backend for VerbsRank {
-    fn prepare(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<(), Failure> {
+    fn prepare(&mut self, exchange: &mut RankExchange, point: &Point) -> Result<(), Failure> {
         let layout = self.layout(point, self.rank)?;
         let steps = rank_steps::plan_steps(point.collective, self.rank, self.ranks);
         self.epoch = self.epoch.wrapping_add(1);
@@ -231,7 +231,7 @@ impl Backend for VerbsRank {
         clippy::disallowed_methods,
         reason = "the host's clock is this backend's device's"
     )]
-    fn run(&mut self, exchange: &mut dyn RankExchange, point: &Point) -> Result<Duration, Failure> {
+    fn run(&mut self, exchange: &mut RankExchange, point: &Point) -> Result<Duration, Failure> {
         let (_, transfer) = self.point.as_mut().ok_or_else(unprepared)?;
         let others = transfer.others();
         let begun = clock::now();
