@@ -319,7 +319,7 @@ pub(super) fn each<T: Send>(
 }
 
 /// The same in so many threads.
-fn each_of<T: Send>(
+pub(super) fn each_of<T: Send>(
     count: usize,
     threads: usize,
     work: impl Fn(usize) -> T + Sync,

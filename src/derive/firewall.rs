@@ -20,8 +20,8 @@ use crate::fact::gid::GidKind;
 use crate::fact::port::LinkLayer;
 use crate::fact::ruleset::{Base, Ruleset, state};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, Value, device, flow, gid,
-    interface, limit, node, port, setting,
+    Fact, Facts, Gap, Id, Membership, Origin, Percent, Subject, device, flow, gid, interface,
+    limit, node, port, selection, setting,
 };
 
 /// What is sent to a port of this number is RoCE v2 (IANA).
@@ -306,10 +306,9 @@ impl Flows {
                 continue;
             }
             seen.push(Arc::clone(&name));
-            let filtered = match facts.parent(id) {
-                Some(device) => facts.get(device, device::SOFTWARE),
-                None => Fact::Unknown(Gap::missing("device.software")),
-            };
+            let none = || Fact::Unknown(Gap::missing("device.software"));
+            let filtered = facts.parent(id);
+            let filtered = filtered.map_or_else(none, |of| facts.get(of, device::SOFTWARE));
             let addresses = addresses(facts, self.node, &name);
             let own = facts.find(Subject::Interface, self.node, &name);
             let up = own.and_then(|own| facts.known(own, interface::UP));
@@ -346,20 +345,15 @@ impl Flows {
         range: &Fact<(u16, u16)>,
     ) -> Id {
         let id = facts.instance(Subject::Flow, self.node, &one.name());
-        if let Some(netdev) = facts.find(Subject::Netdev, self.node, one.interface) {
-            facts.relate(id, netdev);
-        }
-        if let Some(interface) = facts.find(Subject::Interface, self.node, one.interface) {
-            facts.relate(id, interface);
+        for subject in [Subject::Netdev, Subject::Interface] {
+            if let Some(of) = facts.find(subject, self.node, one.interface) {
+                facts.relate(id, of);
+            }
         }
         let how = Origin::derived("the flow itself");
         facts.know(id, flow::PURPOSE, one.purpose, &how);
         facts.know(id, flow::DIRECTION, one.direction, &how);
-        facts.set(
-            id,
-            flow::INTERFACE,
-            Fact::Known(Arc::clone(one.interface), how),
-        );
+        facts.know(id, flow::INTERFACE, Arc::clone(one.interface), &how);
         facts.set(id, flow::USED, one.used.clone());
         facts.set(id, flow::FILTERED, one.filtered.clone());
         let ports = range.clone().map(|range| passage::range_text(range).into());
@@ -514,21 +508,16 @@ impl<'a> ExaminedFlow<'a> {
                 packet(forth, tcp(own, ports, SYN), state::NEW),
                 packet(back, tcp(ports, own, SYN | ACK), state::ESTABLISHED),
             ],
-            // The same packet leaves and comes back.
-            Purpose::Local => vec![
-                packet(PacketDirection::Out, tcp(own, ports, SYN), state::NEW),
-                packet(PacketDirection::In, tcp(own, ports, SYN), state::NEW),
-                packet(
-                    PacketDirection::Out,
-                    tcp(ports, own, SYN | ACK),
-                    state::ESTABLISHED,
-                ),
-                packet(
-                    PacketDirection::In,
-                    tcp(ports, own, SYN | ACK),
-                    state::ESTABLISHED,
-                ),
-            ],
+            Purpose::Local => {
+                // The same packet leaves and comes back.
+                let both = |tcp: Transport, state: u128| {
+                    [PacketDirection::Out, PacketDirection::In]
+                        .map(|way| packet(way, tcp.clone(), state))
+                };
+                let opens = both(tcp(own, ports, SYN), state::NEW);
+                let answers = both(tcp(ports, own, SYN | ACK), state::ESTABLISHED);
+                opens.into_iter().chain(answers).collect()
+            }
             // Each side picks its source port by itself, so that connection tracking never sees a reply.
             Purpose::Roce => {
                 let udp = Transport::Udp {
@@ -558,30 +547,16 @@ pub(super) fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap
             found.push(Candidate { name, used });
         }
     };
-    let routes = facts.get(node, node::DEFAULT_ROUTE);
-    if let Some(names) = selected(facts, node) {
-        for name in names {
-            add(name, Fact::derived(true, "selection.interface"));
-        }
-        if let Fact::Known(names, _) = &routes {
-            for name in names.iter() {
-                add(
-                    Arc::clone(name),
-                    Fact::derived(false, "selection.interface"),
-                );
-            }
+    if let Some(name) = selected(facts, node) {
+        add(name, Fact::derived(true, "selection.interface"));
+        for name in facts.texts(node, node::DEFAULT_ROUTE) {
+            add(name, Fact::derived(false, "selection.interface"));
         }
         return (found, None);
     }
-    let mut names: Vec<Arc<str>> = Vec::new();
-    let open = match routes {
-        Fact::Known(routes, _) => {
-            names.extend(routes.iter().cloned());
-            None
-        }
-        Fact::Unknown(gap) => Some(gap),
-    };
-    for id in facts.below(node, Subject::Port).collect::<Vec<_>>() {
+    let mut names: Vec<Arc<str>> = facts.texts(node, node::DEFAULT_ROUTE).collect();
+    let open = facts.value(node, node::DEFAULT_ROUTE).err();
+    for id in facts.below(node, Subject::Port) {
         if facts.known(id, port::INTENDED) == Some(true)
             && let Some(name) = facts.known(id, port::NETDEV)
         {
@@ -634,19 +609,11 @@ fn bearer(facts: &Facts, node: Id, name: Arc<str>) -> Arc<str> {
     }
 }
 
-/// The interfaces that NCCL will use for its sockets, where that is known.
-fn selected(facts: &Facts, node: Id) -> Option<Vec<Arc<str>>> {
-    let schema = Subject::Selection.schema();
-    let index = schema.facts.iter().position(|f| f.name == "interface")?;
+/// The interface that NCCL will use for its bootstrap, where that is known.
+fn selected(facts: &Facts, node: Id) -> Option<Arc<str>> {
     let id = facts.find(Subject::Selection, node, "NCCL")?;
-    let names: Vec<Arc<str>> = match facts.look(id, index)? {
-        Fact::Known(Value::Text(name), _) => vec![Arc::clone(name)],
-        // The first carries the bootstrap.
-        Fact::Known(Value::Texts(names), _) => names.iter().take(1).cloned().collect(),
-        _ => return None,
-    };
-    let named = |name: &Arc<str>| !name.is_empty() && &**name != "none";
-    Some(names.into_iter().filter(named).collect()).filter(|names: &Vec<_>| !names.is_empty())
+    let name = facts.known(id, selection::INTERFACE);
+    name.filter(|name| !name.is_empty() && &**name != "none")
 }
 
 /// The version of IP that an interface is used with, its address and its subnet; empty where it has no address.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 use rustix::io::Errno as Sys;
 use serde_json::json;
 
@@ -209,17 +209,18 @@ fn stat(root: Option<&Root>, path: &str) -> Result<Answer, Sys> {
         FileType::Socket => "socket",
         FileType::Unknown => "unknown",
     };
-    let (major, minor) = (
-        rustix::fs::major(stat.st_rdev),
-        rustix::fs::minor(stat.st_rdev),
-    );
     Ok(Answer::from(json!({
         "kind": kind,
         "mode": format!("{:04o}", stat.st_mode & 0o7777),
         "uid": stat.st_uid,
         "gid": stat.st_gid,
-        "rdev": format!("{major}:{minor}"),
+        "rdev": device_number(stat.st_rdev),
     })))
+}
+
+fn device_number(device: u64) -> String {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    format!("{major}:{minor}")
 }
 
 fn statvfs(path: &str) -> Result<Answer, Sys> {
@@ -242,20 +243,11 @@ fn open_device(path: &str) -> Result<Answer, Sys> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::CharacterDevice {
         return Err(Sys::NOTTY);
     }
-    let (major, minor) = (
-        rustix::fs::major(stat.st_rdev),
-        rustix::fs::minor(stat.st_rdev),
-    );
-    rustix::fs::statat(
-        CWD,
-        format!("/sys/dev/char/{major}:{minor}"),
-        AtFlags::empty(),
-    )
-    .map_err(|_| Sys::NXIO)?;
+    let number = device_number(stat.st_rdev);
+    let driver = rustix::fs::stat(format!("/sys/dev/char/{number}"));
+    driver.map_err(|_| Sys::NXIO)?;
     open(None, path, OFlags::RDWR)?;
-    Ok(Answer::from(
-        json!({ "opened": format!("{major}:{minor}") }),
-    ))
+    Ok(Answer::from(json!({ "opened": number })))
 }
 
 /// Opens a file that the user named: a recording, a check.
@@ -421,6 +413,7 @@ pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {
 #[expect(clippy::disallowed_methods, reason = "tests make their own files")]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
 
     #[test]
     fn a_tree_cannot_be_left() {

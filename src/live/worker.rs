@@ -89,6 +89,19 @@ struct Running {
     given_up: bool,
 }
 
+impl Running {
+    /// Kills its process; one that does not end is looked after once more at the end.
+    fn kill(&mut self) {
+        let ended = self.child.as_mut().is_some_and(|child| {
+            kill_group(child);
+            wait_a_moment(child).is_some()
+        });
+        if ended {
+            self.child = None;
+        }
+    }
+}
+
 /// How long a process may take to say its first word: a binary on a network file system is read while it starts.
 const START: Duration = Duration::from_secs(10);
 /// How often the children are looked after.
@@ -166,12 +179,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             // A busy node looks like a hanging one: each probe gets a second try with twice the time.
             if !r.end_said && now < last && tried.insert(r.name) {
                 (r.closed, r.end_said, r.given_up) = (true, true, true);
-                if let Some(child) = &mut r.child {
-                    kill_group(child);
-                    if wait_a_moment(child).is_some() {
-                        r.child = None;
-                    }
-                }
+                r.kill();
                 recording.forget(r.name);
                 waiting.push_back((r.name, r.budget.saturating_sub(pause) * 2));
                 continue;
@@ -315,12 +323,7 @@ fn start(
 fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
     running.closed = true;
     let idle = std::mem::replace(&mut running.end_said, true);
-    if let Some(child) = &mut running.child {
-        kill_group(child);
-        if wait_a_moment(child).is_some() {
-            running.child = None;
-        }
-    }
+    running.kill();
     if idle {
         return;
     }
@@ -363,15 +366,12 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
     let Some(mut child) = running.child.take() else {
         return;
     };
-    let status = match wait_a_moment(&mut child) {
-        Some(status) => status,
-        None => {
-            kill_group(&child);
-            match wait_a_moment(&mut child) {
-                Some(status) => status,
-                None => return,
-            }
-        }
+    let status = wait_a_moment(&mut child).or_else(|| {
+        kill_group(&child);
+        wait_a_moment(&mut child)
+    });
+    let Some(status) = status else {
+        return;
     };
     // Kills anything that the probe forked.
     kill_group(&child);

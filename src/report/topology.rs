@@ -452,6 +452,7 @@ fn nic(
         netdev: (facts.known(id, port::NETDEV)).map(|netdev| netdev.to_string()),
     });
     let ports = ports.collect();
+    // True if one is, false if all are known not to be.
     let any = |key| -> Option<bool> {
         let all: Vec<Option<bool>> = devices.iter().map(|id| facts.known(*id, key)).collect();
         match all.is_empty() || all.contains(&None) {
@@ -477,8 +478,6 @@ fn nic(
         ports,
     }
 }
-
-/// True if one is, false if all are known not to be.
 
 fn distances(reader: &mut Reader<'_>, node: Id) -> Vec<Pair> {
     let facts = reader.facts;

@@ -627,7 +627,7 @@ impl Recording {
             entries.map(move |e| ((&e.probe, e.reply.at, question, e.repeat), &e.reply))
         });
         let mut all: Vec<_> = all.collect();
-        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all.sort_by_key(|(key, _)| *key);
         let replies = all
             .into_iter()
             .map(|((probe, _, question, repeat), reply)| {

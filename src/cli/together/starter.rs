@@ -10,7 +10,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -20,7 +19,7 @@ use clap::parser::ValueSource;
 use super::{ExitOn, TogetherArgs, left_here, say};
 use crate::cli::hosts::{self, quoted};
 use crate::cli::input::{BadInput, BadUsage};
-use crate::cli::{definition, output, record, spelling};
+use crate::cli::{definition, many, output, record, spelling};
 use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
@@ -136,34 +135,18 @@ fn all(
     names: &[String],
     at_once: usize,
 ) -> (Vec<SshDialogue>, Vec<(String, String)>) {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let started = Mutex::new(Vec::with_capacity(names.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..at_once.min(names.len()) {
-            scope.spawn(|| {
-                while let Some((at, name)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    names.get(at).map(|name| (at, name))
-                } {
-                    let one = one(remote, name);
-                    let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
-                    started.push((at, one));
-                    drop(started);
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    output::counted(done as u64, names.len() as u64, "hosts answered");
-                }
-            });
-        }
-    });
-    let mut started = started.into_inner().unwrap_or_else(PoisonError::into_inner);
-    started.sort_by_key(|(at, _)| *at);
+    let done = AtomicUsize::new(0);
+    let start = |at: usize| {
+        let one = one(remote, &names[at]);
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        output::counted(done as u64, names.len() as u64, "hosts answered");
+        one
+    };
     let (mut here, mut absent) = (Vec::new(), Vec::new());
-    for (at, one) in started {
-        match one {
-            Ok(spoken) => here.push(spoken),
-            Err(why) => absent.push((names[at].clone(), why)),
-        }
-    }
+    many::each_of(names.len(), at_once, start, |at, one| match one {
+        Ok(spoken) => here.push(spoken),
+        Err(why) => absent.push((names[at].clone(), why)),
+    });
     (here, absent)
 }
 

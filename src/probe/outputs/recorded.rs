@@ -27,6 +27,7 @@ pub struct Evidence {
 }
 
 /// What is there of one host.
+#[derive(Default)]
 struct Node {
     host: Option<String>,
     /// What it calls itself, if nobody else names it.
@@ -257,9 +258,7 @@ impl Node {
     fn of(host: Option<&str>) -> Self {
         Node {
             host: host.map(str::to_owned),
-            called: None,
-            places: Vec::new(),
-            replies: BTreeMap::new(),
+            ..Node::default()
         }
     }
 

@@ -169,8 +169,6 @@ impl Page<'_> {
         writeln!(out)
     }
 
-    /// A sentence, broken at spaces, further lines indented.
-
     /// Why something is not known: once for each fact, by the first that lacks it.
     fn unknown(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut said: Vec<(&str, &str, u64)> = Vec::new();
