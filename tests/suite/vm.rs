@@ -510,7 +510,7 @@ fn rdma_writes_from_gpu_to_gpu_are_right_or_name_what_refused_them() {
     let said = String::from_utf8_lossy(&ran.stdout);
     say(&format!("\n{said}"));
     assert!(
-        ran.status.success() && said.matches("ok: ").count() == 5,
+        ran.status.success() && said.matches("ok: ").count() == 6,
         "{} (see {}):\n{said}{}",
         ran.status,
         out.display(),
