@@ -63,13 +63,23 @@ pub(super) fn gpud(output: &Output, facts: &mut Facts, node: Id) {
         let events = one.get("events").or_else(|| one.pointer("/info/events"));
         events.and_then(Value::as_array)
     });
+    let events: Vec<&Value> = events.flatten().collect();
+    fn text<'e>(event: &'e Value, key: &str) -> Option<&'e str> {
+        event.pointer(key).and_then(Value::as_str)
+    }
+    // The kernel's log begins with the machine; gpud keeps what was before. Its times are all of one form, in UTC.
+    let starts = (events.iter()).filter(|event| text(event, "/name") == Some("reboot"));
+    let started = starts.filter_map(|event| text(event, "/time")).max();
     let xid = |event: &Value| {
-        let text = |key: &str| event.pointer(key).and_then(Value::as_str);
+        if text(event, "/time") < started {
+            return None;
+        }
+        let text = |key: &str| text(event, key);
         let device = text("/extra_info/device_uuid").filter(|place| place.starts_with("PCI:"))?;
         let data: Value = serde_json::from_str(text("/extra_info/data")?).ok()?;
         let xid = data.get("xid").and_then(Value::as_u64)?;
         Some(json!({ "t": 0, "text": format!("NVRM: Xid ({device}): {xid}, by gpud") }))
     };
-    let told = events.flatten().filter_map(xid).collect();
+    let told = events.into_iter().filter_map(xid).collect();
     read(told, facts, node, |_| Some(line));
 }
