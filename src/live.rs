@@ -22,6 +22,7 @@ pub mod job_process;
 pub mod kernel_log;
 pub mod library_process;
 pub mod lifeline;
+mod loader_words;
 pub mod log;
 pub mod memory;
 pub mod nccl;

@@ -15,6 +15,7 @@ use libloading::Library;
 
 use crate::live::cuda::driver::Stream;
 use crate::live::failure::Failure;
+use crate::live::loader_words::loader_words;
 use crate::source::wire::{from_hex, to_hex};
 
 /// The library of this process: one is loaded, and never closed.
@@ -27,11 +28,8 @@ static LIBRARY: OnceLock<Library> = OnceLock::new();
 /// The loader's own words.
 pub(crate) fn load(path: &str) -> Result<(), Failure> {
     // SAFETY: a person asked for what this library does, and its constructors touch their own memory only.
-    let loaded = unsafe { Library::new(path) }.map_err(|error| {
-        // libloading keeps the loader's own words as the source of its error.
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        Failure::new("dlopen", source.unwrap_or_else(|| error.to_string()))
-    })?;
+    let loaded = unsafe { Library::new(path) }
+        .map_err(|error| Failure::new("dlopen", loader_words(&error)))?;
     // The first one stays.
     let _ = LIBRARY.set(loaded);
     Ok(())

@@ -104,7 +104,20 @@ fn libibverbs(list: &Fact<Arc<Value>>) -> Fact<Libibverbs> {
             Libibverbs::Missing
         }
         Why::Refused(Refusal::LibraryMissing(_)) => Libibverbs::NotLoadable,
-        Why::Refused(Refusal::Errno(Errno::ENOSYS)) => Libibverbs::NoKernelVerbs,
+        // The library itself says so as well where it cannot open abi_version, or does not know the version (`check_abi_version` in
+        // rdma-core's libibverbs/init.c): the kernel's part is missing only where sysfs shows that.
+        Why::Refused(Refusal::Errno(Errno::ENOSYS))
+            if matches!(
+                gap.origin,
+                Origin::Asked(Question::Read(_) | Question::List(_))
+            ) =>
+        {
+            Libibverbs::NoKernelVerbs
+        }
+        // Files that ran out tell of no library.
+        Why::Refused(Refusal::Errno(Errno::ENFILE | Errno::EMFILE)) => {
+            return Fact::Unknown(gap.clone());
+        }
         Why::Refused(Refusal::SymbolMissing(_)) => Libibverbs::Fails,
         // A refusal of sysfs leads here too; only the library's own counts.
         Why::Refused(refusal @ Refusal::Errno(_))
@@ -308,11 +321,20 @@ mod tests {
 
     #[test]
     fn a_library_that_fails() {
-        let mut lines = RXE.to_vec();
-        lines[1] = r#"{"q":{"call":"ibv_get_device_list"},"errno":"ENOMEM"}"#;
-        let (facts, node) = run(&PROBE, &lines);
-        assert_eq!(facts.known(node, LIBIBVERBS), Some(Libibverbs::Fails));
-        assert_eq!(known(&facts, Subject::Device, "rxe0", PROVIDER), None);
+        for (errno, works) in [
+            ("ENOMEM", Some(Libibverbs::Fails)),
+            // While sysfs shows the kernel's part: another version, or a file that could not be opened.
+            ("ENOSYS", Some(Libibverbs::Fails)),
+            ("ENFILE", None),
+            ("EMFILE", None),
+        ] {
+            let reply = format!(r#"{{"q":{{"call":"ibv_get_device_list"}},"errno":"{errno}"}}"#);
+            let mut lines = RXE.to_vec();
+            lines[1] = &reply;
+            let (facts, node) = run(&PROBE, &lines);
+            assert_eq!(facts.known(node, LIBIBVERBS), works, "{errno}");
+            assert_eq!(known(&facts, Subject::Device, "rxe0", PROVIDER), None);
+        }
     }
 
     #[test]

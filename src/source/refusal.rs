@@ -30,6 +30,19 @@ pub enum Refusal {
     NotRecorded,
 }
 
+impl Refusal {
+    /// Of a library that does not load: the loader's words (dlerror(3)), or the errno that they end with where the asking process lacks files or
+    /// memory, which tells nothing of the library.
+    pub fn of_loader(words: &str) -> Self {
+        match words.rsplit(": ").next() {
+            Some("Too many open files in system") => Errno::ENFILE.into(),
+            Some("Too many open files") => Errno::EMFILE.into(),
+            Some("Cannot allocate memory") => Errno::ENOMEM.into(),
+            _ => Refusal::LibraryMissing(words.into()),
+        }
+    }
+}
+
 impl From<Errno> for Refusal {
     fn from(errno: Errno) -> Self {
         Refusal::Errno(errno)
@@ -111,5 +124,28 @@ impl fmt::Display for Refusal {
             Refusal::NotAsked(why) => write!(f, "not asked: {why}"),
             Refusal::NotRecorded => f.write_str("not recorded"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_out_while_a_library_is_loaded_tells_nothing_of_it() {
+        let words = "libibverbs.so.1: cannot open shared object file: ";
+        for (end, refusal) in [
+            ("Too many open files in system", Errno::ENFILE.into()),
+            ("Too many open files", Errno::EMFILE.into()),
+            (
+                "No such file or directory",
+                Refusal::LibraryMissing(format!("{words}No such file or directory").into()),
+            ),
+        ] {
+            assert_eq!(Refusal::of_loader(&format!("{words}{end}")), refusal);
+        }
+        let mapped =
+            "libcuda.so.1: failed to map segment from shared object: Cannot allocate memory";
+        assert_eq!(Refusal::of_loader(mapped), Errno::ENOMEM.into());
     }
 }

@@ -27,6 +27,10 @@ group() { # NAME FILE=VALUE...: this shell goes on in a control group
     undo+=("echo $$ >/sys/fs/cgroup/cgroup.procs")
     echo $$ >$dir/cgroup.procs
 }
+many_files() { # 3000, held by a shell of their own
+    { ulimit -n 4096; for _ in {1..3000}; do exec {file}</dev/null; done; exec sleep infinity; } &
+    until [ "$(cut -f1 /proc/sys/fs/file-nr)" -gt 2000 ]; do sleep 0.1; done
+}
 spin() { while :; do :; done; }
 check() { "$doctor" check --deadline 300 --format json "$@"; }
 '
@@ -304,8 +308,14 @@ hostname laptop-3
 check
 MAKE
 # The last: the kernel's line about it stands in the log of the whole machine, and would be found by all that follow.
-fault file-table-full host/file-table-full <<'MAKE'
+fault file-table-nearly-full host/file-table-full <<'MAKE'
 read -r used _ _ </proc/sys/fs/file-nr
 tune fs.file-max=$((used + 16))
+check
+MAKE
+# (each processor counts some files by itself, so that a few are no exact number)
+fault file-table-full host/file-table-full <<'MAKE'
+many_files
+tune fs.file-max=2000
 check
 MAKE

@@ -10,6 +10,7 @@ use cudarc::driver::sys::{
 use libloading::Library;
 
 use crate::live::confine;
+use crate::live::loader_words::loader_words;
 use crate::source::{Errno, Refusal};
 
 /// The library's name on every distribution: what the CUDA runtime and NCCL load.
@@ -46,11 +47,7 @@ fn library() -> Result<&'static Library, Refusal> {
             Refusal::not_asked(why)
         })?;
         // SAFETY: the constructors of libcuda touch their own memory only; this runs in a process that does nothing but ask.
-        unsafe { Library::new(NAME) }.map_err(|error| {
-            // libloading keeps the loader's own words as the source of its error.
-            let source = std::error::Error::source(&error).map(ToString::to_string);
-            Refusal::LibraryMissing(source.unwrap_or_else(|| error.to_string()).into())
-        })
+        unsafe { Library::new(NAME) }.map_err(|error| Refusal::of_loader(&loader_words(&error)))
     };
     LIBRARY.get_or_init(load).as_ref().map_err(Clone::clone)
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::reply::{NvmlFailure, NvmlReply, Object, Plain, call, code, symbol};
 use crate::live::c_text::c_text;
+use crate::live::loader_words::loader_words;
 use crate::source::Refusal;
 
 /// The library's name everywhere: the version is that of its interface.
@@ -44,18 +45,10 @@ pub(super) fn functions() -> Result<&'static NvmlLib, Refusal> {
                     Err(error) => missing = missing.or(Some(loader_words(&error))),
                 }
             }
-            Err(Refusal::LibraryMissing(missing.unwrap_or_default().into()))
+            Err(Refusal::of_loader(&missing.unwrap_or_default()))
         })
         .as_ref()
         .map_err(Clone::clone)
-}
-
-/// The loader's own words, if it has any.
-fn loader_words(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => source.to_string(),
-        None => error.to_string(),
-    }
 }
 
 /// Begins, once. `NO_GPUS`: a machine without is no failure.

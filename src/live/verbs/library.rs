@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::c_int;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use libloading::Library;
 use rdma_sys::ibv_device;
 use serde_json::{Value, json};
 
 use crate::live::c_text::c_text;
+use crate::live::loader_words::loader_words;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
@@ -68,18 +69,10 @@ fn library() -> Result<&'static Library, Refusal> {
         .get_or_init(|| {
             // SAFETY: the constructors of libibverbs and its dependencies touch their own memory only; this runs in a
             // process that does nothing but ask.
-            unsafe { Library::new(NAME) }.map_err(|e| Refusal::LibraryMissing(loader_words(&e)))
+            unsafe { Library::new(NAME) }.map_err(|e| Refusal::of_loader(&loader_words(&e)))
         })
         .as_ref()
         .map_err(Clone::clone)
-}
-
-/// The loader's own words: libloading keeps them as the source of its error.
-fn loader_words(error: &libloading::Error) -> Arc<str> {
-    match std::error::Error::source(error) {
-        Some(source) => source.to_string().into(),
-        None => error.to_string().into(),
-    }
 }
 
 /// A function of the library.
