@@ -29,6 +29,7 @@ pub mod nccl;
 mod nccl_files;
 pub mod netlink;
 pub mod nvml;
+mod open_below;
 pub mod own_process;
 pub mod pages;
 mod privileges;

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
+use rustix::fs::{FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno as Sys;
 use serde_json::json;
 
+use super::open_below::open_below;
 use super::random;
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
@@ -89,13 +90,7 @@ pub(super) fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<Own
     let flags = flags | OFlags::CLOEXEC | waits_not;
     match root {
         None => rustix::fs::open(path, flags, Mode::empty()),
-        Some(root) => rustix::fs::openat2(
-            root.0.as_fd(),
-            relative(path),
-            flags,
-            Mode::empty(),
-            ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS,
-        ),
+        Some(root) => open_below(root.0.as_fd(), path, flags),
     }
 }
 
@@ -113,13 +108,6 @@ pub(super) fn open_regular(root: Option<&Root>, path: &str) -> Result<OwnedFd, R
         // There is no /proc.
         Err(Sys::NOENT) => Ok(open(root, path, OFlags::RDONLY)?),
         opened => Ok(opened?),
-    }
-}
-
-fn relative(path: &str) -> &str {
-    match path.trim_start_matches('/') {
-        "" => ".",
-        inside => inside,
     }
 }
 
