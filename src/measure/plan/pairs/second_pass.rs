@@ -11,6 +11,31 @@ use crate::fact::suspect::SuspectProblem;
 /// The most rounds of the second pass.
 const AGAIN: usize = 16;
 
+/// How often a bad pair is measured alone; the fastest flow counts. What holds up a flow once, a processor that is busy, seldom does it each time.
+const ATTEMPTS: usize = 3;
+/// How often at most, where pairs became well meanwhile: something that passes holds them up.
+const ATTEMPTS_UNSTEADY: usize = 6;
+
+/// The attempts of the second pass: which have begun, and how many pairs were bad before the last one.
+#[derive(Debug, Default)]
+pub struct SecondPass {
+    /// How many have begun.
+    pub begun: usize,
+    bad_before: usize,
+}
+
+impl SecondPass {
+    /// What the next attempt measures of what is bad now; nothing where the attempts are over.
+    pub fn next(&mut self, bad: Vec<Vec<(End, End)>>) -> Vec<Vec<(End, End)>> {
+        let count = bad.iter().map(Vec::len).sum();
+        let became_well = count < std::mem::replace(&mut self.bad_before, count);
+        match self.begun < ATTEMPTS || (became_well && self.begun < ATTEMPTS_UNSTEADY) {
+            true => bad,
+            false => Vec::new(),
+        }
+    }
+}
+
 /// The bad pairs, in rounds in which no node is in two pairs: as far as possible alone.
 pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
     let suspects = verdict::suspects(results, limits);
@@ -48,12 +73,14 @@ pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
     rounds
 }
 
-/// Keeps the flow that carried most, with the segments of all flows: the fastest lost little by chance. One that failed is kept if no other carried anything.
+/// Keeps the flow that carried most, with the segments of all flows, since the fastest lost little by chance, and the least round trip of all. One that failed is kept if no other carried anything.
 pub fn keep_faster(flows: &mut BTreeMap<PairDirection, Flow>, way: PairDirection, flow: Flow) {
     let Some(kept) = flows.get_mut(&way) else {
         flows.insert(way, flow);
         return;
     };
+    let round_trip = [kept.round_trip_ns, flow.round_trip_ns];
+    let round_trip = round_trip.into_iter().flatten().min();
     let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
     let (segments, again) = match (&kept.failed, &flow.failed) {
         (_, Some(_)) => return,
@@ -67,11 +94,34 @@ pub fn keep_faster(flows: &mut BTreeMap<PairDirection, Flow>, way: PairDirection
         *kept = flow;
     }
     (kept.segments, kept.again) = (segments, again);
+    kept.round_trip_ns = round_trip;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_that_become_well_give_the_others_more_attempts() {
+        let bad = |count| vec![vec![((0, 0), (1, 0)); count]];
+        // (bad before each attempt, how many are measured)
+        let runs: [(&[usize], usize); 4] = [
+            (&[2, 2, 2, 2, 2], 3),
+            (&[2, 1, 1, 1, 1], 3),
+            (&[3, 3, 3, 2, 2], 4),
+            (&[9, 8, 7, 6, 5, 4, 3, 2], 6),
+        ];
+        for (counts, attempts) in runs {
+            let mut pass = SecondPass::default();
+            for count in counts {
+                if pass.next(bad(*count)).is_empty() {
+                    break;
+                }
+                pass.begun += 1;
+            }
+            assert_eq!(pass.begun, attempts, "{counts:?}");
+        }
+    }
 
     #[test]
     fn of_several_attempts_the_fastest_counts_with_the_losses_of_all() {
@@ -82,6 +132,7 @@ mod tests {
         let flow = |bytes, again| Flow {
             bytes,
             micros: 1000,
+            round_trip_ns: Some(bytes * 100),
             segments: Some(100),
             again: Some(again),
             ..Flow::default()
@@ -98,6 +149,8 @@ mod tests {
         let kept = &flows[&way];
         assert_eq!((kept.bytes, kept.failed.as_deref()), (9, None));
         assert_eq!((kept.segments, kept.again), (Some(300), Some(5)));
+        // The fastest need not be the one that waited least for a processor.
+        assert_eq!(kept.round_trip_ns, Some(500));
         let mut flows = BTreeMap::new();
         keep_faster(&mut flows, way, Flow::failed("refused"));
         keep_faster(&mut flows, way, Flow::failed("not tried again"));

@@ -22,7 +22,7 @@ use super::{Responder, Token, rdma_pair};
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::schedule::{self, End};
-use crate::measure::plan::pairs::second_pass::{bad_pairs, keep_faster};
+use crate::measure::plan::pairs::second_pass::{SecondPass, bad_pairs, keep_faster};
 use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
 use crate::measure::plan::pairs::{
     Counted, Flow, Member, Memory, PairDirection, Plan, Rail, Results, Silent, Why, counted,
@@ -37,8 +37,6 @@ const CONTACTS: Duration = Duration::from_secs(60);
 const PAIR: Duration = Duration::from_secs(20);
 /// How long rank 0 may take to judge.
 const JUDGING: Duration = Duration::from_secs(60);
-/// How often a bad pair is measured alone; the fastest flow counts. What holds up a flow once, a processor that is busy, seldom does it each time.
-const ATTEMPTS: usize = 3;
 
 /// How to reach a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -236,38 +234,7 @@ impl PairRounds<'_> {
             }
         }
         gathering.note_gone(self);
-        let mut again = Vec::new();
-        if gathering.hears {
-            again = bad_pairs(&gathering.results, self.times.limits);
-        }
-        let value = serde_json::to_value(&again)?;
-        let told = self.session.of_rank_0("again", JUDGING, value)?;
-        let again: Vec<Vec<(End, End)>> =
-            serde_json::from_value(told).context("what is measured again")?;
-        let all = again.len();
-        for (number, round) in again.iter().enumerate() {
-            self.say(&format!("bad pairs alone, round {} of {all}", number + 1));
-            let mut broken: BTreeSet<PairDirection> = BTreeSet::new();
-            for attempt in 0..ATTEMPTS {
-                let name = format!("2.{number}.{attempt}");
-                let may = |way: PairDirection| match broken.contains(&way) {
-                    true => Err("not tried again: it failed".to_owned()),
-                    false => Ok(()),
-                };
-                let (own, flows) = self.carried(&name, leading, round, &may, &mut gathering)?;
-                let failed = own.iter().filter(|(_, flow)| flow.failed.is_some());
-                broken.extend(failed.map(|(way, _)| *way));
-                for (way, flow) in flows {
-                    keep_faster(&mut gathering.results.second, way, flow);
-                }
-            }
-            if gathering.results.plan.has_both() {
-                let name = format!("5.{number}");
-                let may = |_| Ok(());
-                let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, &mut gathering)?;
-                gathering.results.on_gpus_again.extend(flows);
-            }
-        }
+        let again = self.measure_again(leading, &mut gathering)?;
         let after = self.counters();
         let risen: Vec<_> = before
             .iter()
@@ -278,12 +245,65 @@ impl PairRounds<'_> {
         gathering.results.counters.extend(came);
         gathering.note_gone(self);
         let mut results = gathering.results;
-        results.plan.again = again.into_iter().flatten().collect();
+        results.plan.again = again.into_iter().collect();
         let mut all_silent = silent.to_vec();
         all_silent.append(&mut results.plan.silent);
         results.plan.silent = all_silent;
         results.complete();
         Ok(gathering.hears.then_some(results))
+    }
+
+    /// Measures the bad pairs alone, all of them before the first of them again: what holds up one flow holds up the next one too. Returns them.
+    fn measure_again(
+        &self,
+        leading: Memory,
+        gathering: &mut Gathering,
+    ) -> anyhow::Result<BTreeSet<(End, End)>> {
+        let mut all = BTreeSet::new();
+        // What this node's pairs did not carry.
+        let mut broken: BTreeSet<PairDirection> = BTreeSet::new();
+        let mut attempts = SecondPass::default();
+        loop {
+            let mut bad = Vec::new();
+            if gathering.hears {
+                bad = attempts.next(bad_pairs(&gathering.results, self.times.limits));
+            }
+            let number = attempts.begun;
+            let (step, value) = (format!("again {number}"), serde_json::to_value(&bad)?);
+            let told = self.session.of_rank_0(&step, JUDGING, value)?;
+            let bad: Vec<Vec<(End, End)>> =
+                serde_json::from_value(told).context("what is measured again")?;
+            if bad.is_empty() {
+                return Ok(all);
+            }
+            attempts.begun += 1;
+            for (at, round) in bad.iter().enumerate() {
+                let rounds = bad.len();
+                self.say(&format!(
+                    "bad pairs alone, attempt {}, round {} of {rounds}",
+                    attempts.begun,
+                    at + 1
+                ));
+                let may = |way: PairDirection| match broken.contains(&way) {
+                    true => Err("not tried again: it failed".to_owned()),
+                    false => Ok(()),
+                };
+                let name = format!("2.{at}.{number}");
+                let (own, flows) = self.carried(&name, leading, round, &may, gathering)?;
+                let failed = own.iter().filter(|(_, flow)| flow.failed.is_some());
+                broken.extend(failed.map(|(way, _)| *way));
+                for (way, flow) in flows {
+                    keep_faster(&mut gathering.results.second, way, flow);
+                }
+                if gathering.results.plan.has_both() && number == 0 {
+                    let name = format!("5.{at}");
+                    let may = |_| Ok(());
+                    let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, gathering)?;
+                    gathering.results.on_gpus_again.extend(flows);
+                }
+            }
+            all.extend(bad.into_iter().flatten());
+        }
     }
 
     fn plan(&self) -> Plan {
