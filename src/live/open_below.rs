@@ -55,14 +55,19 @@ fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<Owned
         }
         let here = way.last().map_or(root, AsFd::as_fd);
         let found = rustix::fs::openat(here, &name, look, Mode::empty())?;
-        let is_link =
-            FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) == FileType::Symlink;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode);
+        let is_link = kind == FileType::Symlink;
         if left.is_empty() && (!is_link || flags.contains(OFlags::NOFOLLOW)) {
             return rustix::fs::openat(here, &name, flags | OFlags::NOFOLLOW, Mode::empty());
         }
-        if !is_link {
-            way.push(found);
-            continue;
+        match kind {
+            FileType::Symlink => {}
+            FileType::Directory => {
+                way.push(found);
+                continue;
+            }
+            // Not even `..` or a slash may follow it.
+            _ => return Err(Errno::NOTDIR),
         }
         links += 1;
         if links > LINKS {
@@ -119,6 +124,10 @@ mod tests {
             "sys/class/root/sys/inside",
             "sys/class/root/../..",
             "sys/inside/below",
+            "sys/inside/..",
+            "sys/inside/",
+            "sys/class/twice/..",
+            "sys/class/directory/",
             "nothing",
             ".",
             "..",

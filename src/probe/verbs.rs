@@ -16,8 +16,12 @@ use crate::source::{Errno, Question, Refusal};
 pub const PROBE: Probe = Probe::new("verbs", run);
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let list = device_list(ask);
-    facts.set(node, LIBIBVERBS, libibverbs(&list));
+    let (list, no_kernel_verbs) = device_list(ask);
+    let works = match no_kernel_verbs {
+        Some(origin) => Fact::Known(Libibverbs::NoKernelVerbs, origin),
+        None => libibverbs(&list),
+    };
+    facts.set(node, LIBIBVERBS, works);
     if let Fact::Unknown(Gap {
         why: Why::Refused(Refusal::LibraryMissing(words)),
         origin,
@@ -74,22 +78,23 @@ fn get_device_list() -> Question {
 }
 
 /// Asks for the list only where `ib_uverbs` is loaded: libibverbs opens an RDMA netlink socket first, for which the kernel
-/// would load `ib_core`. Without it the library is only loaded, to know whether it is there.
-fn device_list(ask: &Ask<'_>) -> Fact<Arc<Value>> {
+/// would load `ib_core`. Without it the library is only loaded, to know whether it is there, and what sysfs says of the kernel's part is returned, too.
+fn device_list(ask: &Ask<'_>) -> (Fact<Arc<Value>>, Option<Origin>) {
     match ask.text_if_any("/sys/class/infiniband_verbs/abi_version") {
-        Presence::Present(..) => ask.value(get_device_list()),
+        Presence::Present(..) => (ask.value(get_device_list()), None),
         Presence::Absent(origin) => match ask.value(Question::call("ibv_library", [])) {
-            // What the list would say, and what libibverbs does say in this case.
-            Fact::Known(..) => Fact::Unknown(Gap::new(
-                Why::Refused(Refusal::Errno(Errno::ENOSYS)),
-                origin,
-            )),
-            Fact::Unknown(gap) => Fact::Unknown(gap),
+            Fact::Known(..) => {
+                // What the list would say, and what libibverbs does say in this case.
+                let why = Why::Refused(Refusal::Errno(Errno::ENOSYS));
+                (Fact::Unknown(Gap::new(why, origin.clone())), Some(origin))
+            }
+            Fact::Unknown(gap) => (Fact::Unknown(gap), None),
         },
-        Presence::Unknown(gap) => Fact::Unknown(gap),
+        Presence::Unknown(gap) => (Fact::Unknown(gap), None),
     }
 }
 
+/// Whether libibverbs works where the kernel's part is there.
 fn libibverbs(list: &Fact<Arc<Value>>) -> Fact<Libibverbs> {
     let gap = match list {
         Fact::Known(_, origin) => return Fact::Known(Libibverbs::Works, origin.clone()),
@@ -104,22 +109,13 @@ fn libibverbs(list: &Fact<Arc<Value>>) -> Fact<Libibverbs> {
             Libibverbs::Missing
         }
         Why::Refused(Refusal::LibraryMissing(_)) => Libibverbs::NotLoadable,
-        // The library itself says so as well where it cannot open abi_version, or does not know the version (`check_abi_version` in
-        // rdma-core's libibverbs/init.c): the kernel's part is missing only where sysfs shows that.
-        Why::Refused(Refusal::Errno(Errno::ENOSYS))
-            if matches!(
-                gap.origin,
-                Origin::Asked(Question::Read(_) | Question::List(_))
-            ) =>
-        {
-            Libibverbs::NoKernelVerbs
-        }
         // Files that ran out tell of no library.
         Why::Refused(Refusal::Errno(Errno::ENFILE | Errno::EMFILE)) => {
             return Fact::Unknown(gap.clone());
         }
         Why::Refused(Refusal::SymbolMissing(_)) => Libibverbs::Fails,
-        // A refusal of sysfs leads here too; only the library's own counts.
+        // A refusal of sysfs leads here too; only the library's own counts. ENOSYS is none of a missing kernel's part: the library says it as well where
+        // it cannot open abi_version, or does not know the version (`check_abi_version` in rdma-core's libibverbs/init.c).
         Why::Refused(refusal @ Refusal::Errno(_))
             if !refusal.is_permission()
                 && matches!(&gap.origin, Origin::Asked(Question::Call(_))) =>
@@ -314,9 +310,13 @@ mod tests {
             let (facts, node) = run(&PROBE, &[NO_KERNEL, &[reply]].concat());
             assert_eq!(facts.known(node, LIBIBVERBS), says, "{reply}");
         }
-        // Absence must be observed.
-        let (facts, node) = run(&PROBE, &NO_KERNEL[..1]);
-        assert_eq!(facts.known(node, LIBIBVERBS), None);
+        // Absence must be observed: neither one reply nor a sysfs that answers ENOSYS itself is that.
+        let works = r#"{"q":{"call":"ibv_library"},"value":{"loaded":"libibverbs.so.1"}}"#;
+        let odd = r#"{"q":{"read":"/sys/class/infiniband_verbs/abi_version"},"errno":"ENOSYS"}"#;
+        for lines in [&[NO_KERNEL[0], works], &[odd, works]] {
+            let (facts, node) = run(&PROBE, lines);
+            assert_eq!(facts.known(node, LIBIBVERBS), None, "{lines:?}");
+        }
     }
 
     #[test]

@@ -109,17 +109,7 @@ struct Taken {
 impl Taken {
     /// Counts a line before it is parsed: the text tells how many elements there are at most, besides those that every line has.
     fn add(&mut self, line: &[u8], budget: RecordingBudget) -> Result<(), String> {
-        let (mut objects, mut elements) = (0u64, 0u64);
-        // So many that a byte holds their count: one instruction counts many of them.
-        for bytes in line.chunks(usize::from(u8::MAX)) {
-            let (mut opened, mut separated) = (0u8, 0u8);
-            for byte in bytes {
-                opened += u8::from(*byte == b'{');
-                separated += u8::from(matches!(byte, b',' | b'['));
-            }
-            objects += u64::from(opened);
-            elements += u64::from(separated);
-        }
+        let (objects, elements) = nested(line);
         let length = line.len() as u64;
         self.text += length;
         self.lines += 1;
@@ -143,6 +133,28 @@ impl Taken {
             Ok(())
         }
     }
+}
+
+/// How many objects a line opens, and how many elements follow another or begin a list, at most; of a line without a list and with no more objects than
+/// every line has, none: its texts are all that it holds.
+fn nested(line: &[u8]) -> (u64, u64) {
+    let mut opening = memchr::memchr2_iter(b'[', b'{', line);
+    let has_list = opening.by_ref().take(2).any(|at| line[at] == b'[');
+    if !has_list && opening.next().is_none() {
+        return (0, 0);
+    }
+    let (mut objects, mut elements) = (0u64, 0u64);
+    // So many that a byte holds their count: one instruction counts many of them.
+    for bytes in line.chunks(usize::from(u8::MAX)) {
+        let (mut opened, mut separated) = (0u8, 0u8);
+        for byte in bytes {
+            opened += u8::from(*byte == b'{');
+            separated += u8::from(matches!(byte, b',' | b'['));
+        }
+        objects += u64::from(opened);
+        elements += u64::from(separated);
+    }
+    (objects, elements)
 }
 
 #[derive(Clone, Debug)]
