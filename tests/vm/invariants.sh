@@ -69,7 +69,9 @@ allowed() { # TRACE
         name = substr(l, 1, RLENGTH - 1); args = substr(l, RLENGTH + 1)
         if (name in harmless) return 1
         if (name ~ /^(open|openat|openat2)$/) {
-            match(args, /"[^"]*"/); path = substr(args, RSTART + 1, RLENGTH - 2)
+            # an address in place of the path: the process was killed before strace could read it
+            if (!match(args, /"[^"]*"/)) match(args, /0x[0-9a-f]+/)
+            path = substr(args, RSTART + 1, RLENGTH - 2)
             flags = substr(args, RSTART + RLENGTH)
             sub(/\) *= .*/, "", flags)
             if (flags !~ /O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|0x/ && flags ~ /O_(RDONLY|PATH)/) return 1
