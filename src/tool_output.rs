@@ -32,6 +32,9 @@ pub struct Block {
     /// Whether a part may be missing: it went through a pipe, or somebody cut it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
+    /// Whether the text does not show the command: how much of its output this is, nobody knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_mark: bool,
     /// The lines with their numbers in the text, without colours.
     pub lines: Vec<(u64, String)>,
 }
@@ -241,6 +244,9 @@ impl Splitter {
             Some(at) => self.open = Some(self.done.remove(at)),
             None => self.push(argv.iter().map(|&word| word.to_owned()).collect(), false),
         }
+        if let Some(open) = &mut self.open {
+            open.by_mark = true;
+        }
         self.by_mark = true;
     }
 
@@ -258,6 +264,7 @@ impl Splitter {
             host: self.host.clone(),
             argv,
             is_cut,
+            by_mark: false,
             lines: Vec::new(),
         });
     }

@@ -57,6 +57,9 @@ struct OutputPlace {
     /// Whether a part may be missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cut: bool,
+    /// Whether no command was shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    by_mark: bool,
 }
 
 /// The output of a command.
@@ -64,6 +67,7 @@ struct Output {
     argv: Vec<Arc<str>>,
     file: Arc<str>,
     is_cut: bool,
+    by_mark: bool,
     lines: Vec<(u64, String)>,
 }
 
@@ -76,10 +80,10 @@ impl Output {
         self.argv.iter().any(|arg| **arg == *word)
     }
 
-    /// Whether nothing was filtered: all arguments are options, or these.
+    /// Whether the command is known, and nothing was filtered: all arguments are options, or these.
     fn is_whole(&self, words: &[&str]) -> bool {
         let is_plain = |arg: &Arc<str>| arg.starts_with('-') || words.contains(&&**arg);
-        !self.is_cut && self.argv.iter().skip(1).all(is_plain)
+        !self.is_cut && !self.by_mark && self.argv.iter().skip(1).all(is_plain)
     }
 
     /// The last argument that is no option.
@@ -132,6 +136,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             argv: place.run,
             file: place.file,
             is_cut: place.cut,
+            by_mark: place.by_mark,
         });
     }
     // The numbers of GPUs are known before the matrix that names them by these, the ports before what runs on them.

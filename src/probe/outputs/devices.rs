@@ -61,7 +61,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         return;
     };
     // Each of these tools prints one device if one is asked for, and all without.
-    if seen.len() > 1 && !output.is_cut {
+    if seen.len() > 1 && !output.is_cut || output.is_whole(&[]) && !output.has("-d") {
         facts.set_members(Subject::Device, node, Membership::Known(first.origin()));
     }
     for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {

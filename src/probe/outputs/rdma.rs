@@ -45,6 +45,12 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         && facts.below(node, Subject::Device).next().is_some()
     {
         facts.set_members(Subject::Device, node, Membership::Known(output.origin()));
+        // A link is a port; a list of devices has none.
+        for device in facts.below(node, Subject::Device).collect::<Vec<_>>() {
+            if output.has("link") && facts.below(device, Subject::Port).next().is_some() {
+                facts.set_members(Subject::Port, device, Membership::Known(output.origin()));
+            }
+        }
     }
 }
 

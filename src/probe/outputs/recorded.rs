@@ -157,6 +157,7 @@ impl Evidence {
             host: None,
             argv,
             is_cut: false,
+            by_mark: false,
             lines,
         };
         self.add_block(file, block);
@@ -193,6 +194,7 @@ impl Evidence {
             line: first,
             lines: if is_run { Vec::new() } else { lines.collect() },
             cut: block.is_cut,
+            by_mark: block.by_mark,
         });
         node.answer(asked, Ok(Answer::Text(block.text().into())));
     }
