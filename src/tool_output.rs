@@ -118,6 +118,10 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> Vec<Block> {
 
 /// What stands before a tool's line: before other lines it is the same.
 fn tagged<'l>(line: &'l Line<'_>) -> Option<Tag<'l>> {
+    // What stands before a command is a prompt.
+    if command::prompt(&line.text).is_some() {
+        return None;
+    }
     let inner = marks::has_inner_mark(&line.text);
     let is_tools = marks::tool_of_part(&line.text, inner).is_some();
     let mut found = tag::before(&line.text).filter(|(tag, _)| !is_tools || tag.is_host());

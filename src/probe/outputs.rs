@@ -158,6 +158,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 fn read(output: &Output, facts: &mut Facts, node: Id) {
+    if output.tool() == "nvidia-smi" {
+        smi::failure::state(output, facts, node);
+    }
     match output.tool() {
         "ibstat" | "ibstatus" | "ibv_devinfo" => devices::state(output, facts, node),
         "show_gids" => devices::gids(output, facts, node),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Output, replayed};
 use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
+use crate::nccl_log::setting;
 use crate::probe::{module as modules_of, nccl};
 use crate::source::Question;
 
@@ -109,13 +110,16 @@ pub(super) fn environment(output: &Output, facts: &mut Facts, node: Id) {
             .trim()
             .trim_start_matches("export ")
             .trim_start_matches("declare -x ");
-        if let Some((name, value)) = text.split_once('=')
-            && name.starts_with("NCCL_")
-        {
-            all.insert(
-                name.to_owned(),
-                Value::from(value.trim_matches(['"', '\''])),
-            );
+        // A line by itself may be that of a command, behind its variables.
+        let set: Vec<(&str, &str)> = match output.by_mark {
+            true => setting::settings(text).collect(),
+            false => text.split_once('=').into_iter().collect(),
+        };
+        for (name, value) in set {
+            if name.starts_with("NCCL_") {
+                let value = Value::from(value.trim_matches(['"', '\'']));
+                all.insert(name.to_owned(), value);
+            }
         }
     }
     if all.is_empty() {

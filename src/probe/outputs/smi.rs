@@ -1,5 +1,6 @@
 //! GPUs, as nvidia-smi prints them: `-q` as text and as XML, and its table.
 
+pub(super) mod failure;
 mod gpu_fields;
 pub(super) mod nvlinks;
 mod sections;
@@ -65,6 +66,13 @@ pub(super) fn csv(output: &Output, facts: &mut Facts, node: Id) {
 
 /// A GPU that NVML gives to whoever asked.
 fn begin(facts: &mut Facts, node: Id, address: &str, output: &Output) -> Id {
+    let id = listed(facts, node, address, output);
+    facts.set(id, gpu::NVML_ERROR, output.known("none".into()));
+    id
+}
+
+/// A GPU that NVML lists, whether it gives it or not.
+fn listed(facts: &mut Facts, node: Id, address: &str, output: &Output) -> Id {
     facts.set(node, of_node::NVML, output.known(Nvml::Works));
     facts.set(node, of_node::NVML_ERROR, output.known("none".into()));
     let lower = address.to_lowercase();
@@ -80,7 +88,6 @@ fn begin(facts: &mut Facts, node: Id, address: &str, output: &Output) -> Id {
     for key in [gpu::IN_NVML, gpu::GIVEN, gpu::ON_PCI] {
         facts.set(id, key, output.known(true));
     }
-    facts.set(id, gpu::NVML_ERROR, output.known("none".into()));
     id
 }
 

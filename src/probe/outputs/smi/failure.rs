@@ -1,0 +1,79 @@
+//! What nvidia-smi prints where NVML fails, or fails for one GPU.
+
+use super::listed;
+use crate::fact::node::{self, Nvml};
+use crate::fact::{Facts, Id, gpu};
+use crate::probe::outputs::Output;
+
+/// What it says of a driver that is not there (NVML_ERROR_DRIVER_NOT_LOADED).
+const NO_DRIVER: &str = "couldn't communicate with the NVIDIA driver";
+
+/// States what these lines tell; each message ends in the words of `nvmlErrorString`.
+pub(in crate::probe::outputs) fn state(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let text = line.text.trim();
+        let failed = match text.strip_prefix("Failed to initialize NVML: ") {
+            Some("Driver/library version mismatch") => Some((Nvml::Mismatch, text)),
+            Some("Insufficient Permissions") => Some((Nvml::NoPermission, text)),
+            Some(_) => Some((Nvml::Fails, text)),
+            None if text.contains(NO_DRIVER) => Some((Nvml::Fails, NO_DRIVER)),
+            None => None,
+        };
+        if let Some((how, words)) = failed {
+            let words = words.rsplit("NVML: ").next().unwrap_or(words);
+            facts.set(node, node::NVML, line.known(how));
+            facts.set(node, node::NVML_ERROR, line.known(words.into()));
+        } else if let Some(version) = text.strip_prefix("NVML library version: ") {
+            facts.set(node, node::NVML_VERSION, line.known(version.into()));
+        } else if text == "No devices were found" {
+            facts.set(node, node::NVML, line.known(Nvml::Works));
+            facts.set(node, node::NVML_ERROR, line.known("none".into()));
+            facts.set(node, node::NVML_GPUS, line.known(0));
+        } else if let Some((address, words)) = without_handle(text) {
+            let id = listed(facts, node, address, output);
+            facts.set(id, gpu::NVML_ERROR, line.known(words.into()));
+            let is = |what: &str| line.known(words.starts_with(what));
+            facts.set(id, gpu::LOST, is("GPU is lost"));
+            facts.set(id, gpu::RESET_REQUIRED, is("GPU requires reset"));
+        }
+    }
+}
+
+/// `Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU`, newer also `GPU0: 0000:3B:00.0: …`:
+/// the address, and the words.
+fn without_handle(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("Unable to determine the device handle for ")?;
+    let (before, words) = rest.rsplit_once(": ")?;
+    let begin = before.rfind([' ', 'U', 'u']).map_or(0, |at| at + 1);
+    let address = before.get(begin..)?;
+    let words = words.split(".  ").next().unwrap_or(words);
+    (address.matches(':').count() == 2).then_some((address, words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gpu_without_a_handle_by_each_way_of_saying_so() {
+        let of = |text: &str| {
+            let line = format!("Unable to determine the device handle for {text}");
+            without_handle(&line).map(|(address, words)| format!("{address} {words}"))
+        };
+        let lost = Some("0000:3B:00.0 GPU is lost".to_owned());
+        assert_eq!(
+            of("GPU 0000:3B:00.0: GPU is lost.  Reboot the system to recover this GPU"),
+            lost
+        );
+        let unknown = Some("0000:3B:00.0 Unknown Error".to_owned());
+        for text in [
+            "GPU 0000:3B:00.0: Unknown Error",
+            "GPU0000:3B:00.0: Unknown Error",
+            "gpu 0000:3B:00.0: Unknown Error",
+            "GPU0: 0000:3B:00.0: Unknown Error",
+        ] {
+            assert_eq!(of(text), unknown, "{text}");
+        }
+        assert_eq!(of("GPU 3: Unknown Error"), None);
+    }
+}
