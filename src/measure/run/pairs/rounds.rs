@@ -295,8 +295,10 @@ impl PairRounds<'_> {
                 for (way, flow) in flows {
                     keep_faster(&mut gathering.results.second, way, flow);
                 }
-                if gathering.results.plan.has_both() && number == 0 {
-                    let name = format!("5.{at}");
+                // What is on GPUs is measured once: all nodes know what was.
+                let is_first = round.iter().any(|pair| !all.contains(pair));
+                if gathering.results.plan.has_both() && is_first {
+                    let name = format!("5.{at}.{number}");
                     let may = |_| Ok(());
                     let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, gathering)?;
                     gathering.results.on_gpus_again.extend(flows);
