@@ -165,8 +165,6 @@ fn without_escapes(text: &str) -> String {
 struct Splitter {
     host: Option<String>,
     open: Option<Block>,
-    /// Whether the open one began with a line of its own, and not with a command.
-    by_mark: bool,
     /// Lines of the open one since the last that only its tool writes.
     since: usize,
     done: Vec<Block>,
@@ -225,12 +223,12 @@ impl Splitter {
         }
         if let Some(open) = &mut self.open {
             self.since += 1;
-            if self.by_mark && self.since > LINES {
+            if open.by_mark && self.since > LINES {
                 return self.close();
             }
             // Each line of the kernel stands for itself, and a sentence too: what is between belongs to others.
             let is_alone = open.tool() == "dmesg" || open.is_benchmark(STATED_PORTS);
-            if !self.by_mark || self.since == 1 || !is_alone {
+            if !open.by_mark || self.since == 1 || !is_alone {
                 open.is_cut |= is_snip(trimmed);
                 open.lines.push((number, text.to_owned()));
             }
@@ -251,7 +249,6 @@ impl Splitter {
         if let Some(open) = &mut self.open {
             open.by_mark = true;
         }
-        self.by_mark = true;
     }
 
     /// A command whose output follows; `None` is one that is no tool.
@@ -262,7 +259,6 @@ impl Splitter {
     }
 
     fn push(&mut self, argv: Vec<String>, is_cut: bool) {
-        self.by_mark = false;
         self.since = 0;
         self.open = Some(Block {
             host: self.host.clone(),
