@@ -168,15 +168,28 @@ fn begin(ask: &Ask<'_>) -> System {
     System::Not(what, origin, words)
 }
 
+/// What an error with which NVML does not begin means: `is` tells it by its name.
+fn fails(is: impl Fn(&str) -> bool) -> Nvml {
+    let known = [
+        ("LibRmVersionMismatch", Nvml::Mismatch),
+        ("NoPermission", Nvml::NoPermission),
+    ];
+    let found = known.into_iter().find(|(name, _)| is(name));
+    found.map_or(Nvml::Fails, |(_, what)| what)
+}
+
+/// The same by its words.
+pub(super) fn fails_with(words: &str) -> Nvml {
+    fails(|name| *reply::words(name) == *words)
+}
+
 impl System {
     fn works(&self) -> Fact<Nvml> {
         match self {
             System::Asked(said) => {
                 let works = match said.error("nvmlInitWithFlags") {
                     None => Nvml::Works,
-                    Some("LibRmVersionMismatch") => Nvml::Mismatch,
-                    Some("NoPermission") => Nvml::NoPermission,
-                    Some(_) => Nvml::Fails,
+                    Some(name) => fails(|known| known == name),
                 };
                 Fact::Known(works, said.origin())
             }

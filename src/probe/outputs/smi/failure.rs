@@ -3,6 +3,7 @@
 use super::listed;
 use crate::fact::node::{self, Nvml};
 use crate::fact::{Facts, Id, gpu};
+use crate::probe::nvml::{fails_with, words};
 use crate::probe::outputs::Output;
 
 /// What it says of a driver that is not there (NVML_ERROR_DRIVER_NOT_LOADED).
@@ -13,28 +14,24 @@ pub(in crate::probe::outputs) fn state(output: &Output, facts: &mut Facts, node:
     for line in output.lines() {
         let text = line.text.trim();
         let failed = match text.strip_prefix("Failed to initialize NVML: ") {
-            Some("Driver/library version mismatch") => Some((Nvml::Mismatch, text)),
-            Some("Insufficient Permissions") => Some((Nvml::NoPermission, text)),
-            Some(_) => Some((Nvml::Fails, text)),
-            None if text.contains(NO_DRIVER) => Some((Nvml::Fails, NO_DRIVER)),
-            None => None,
+            None => text.contains(NO_DRIVER).then_some(NO_DRIVER),
+            words => words,
         };
-        if let Some((how, words)) = failed {
-            let words = words.rsplit("NVML: ").next().unwrap_or(words);
-            facts.set(node, node::NVML, line.known(how));
-            facts.set(node, node::NVML_ERROR, line.known(words.into()));
+        if let Some(error) = failed {
+            facts.set(node, node::NVML, line.known(fails_with(error)));
+            facts.set(node, node::NVML_ERROR, line.known(error.into()));
         } else if let Some(version) = text.strip_prefix("NVML library version: ") {
             facts.set(node, node::NVML_VERSION, line.known(version.into()));
         } else if text == "No devices were found" {
             facts.set(node, node::NVML, line.known(Nvml::Works));
             facts.set(node, node::NVML_ERROR, line.known("none".into()));
             facts.set(node, node::NVML_GPUS, line.known(0));
-        } else if let Some((address, words)) = without_handle(text) {
+        } else if let Some((address, error)) = without_handle(text) {
             let id = listed(facts, node, address, output);
-            facts.set(id, gpu::NVML_ERROR, line.known(words.into()));
-            let is = |what: &str| line.known(words.starts_with(what));
-            facts.set(id, gpu::LOST, is("GPU is lost"));
-            facts.set(id, gpu::RESET_REQUIRED, is("GPU requires reset"));
+            facts.set(id, gpu::NVML_ERROR, line.known(error.into()));
+            let is = |name| line.known(error.starts_with(&*words(name)));
+            facts.set(id, gpu::LOST, is("GpuIsLost"));
+            facts.set(id, gpu::RESET_REQUIRED, is("ResetRequired"));
         }
     }
 }
