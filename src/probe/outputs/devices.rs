@@ -61,7 +61,8 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         return;
     };
     // Each of these tools prints one device if one is asked for, and all without.
-    if seen.len() > 1 && !output.is_cut || output.is_whole(&[]) && !output.has("-d") {
+    let asks_for_all = output.argv.iter().skip(1).all(|arg| **arg == *"-v");
+    if seen.len() > 1 && !output.is_cut || asks_for_all && output.is_whole(&[]) {
         facts.set_members(Subject::Device, node, Membership::Known(first.origin()));
     }
     for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {
