@@ -7,8 +7,9 @@ mod nvlink_registers;
 #[cfg(test)]
 mod tests;
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -18,7 +19,6 @@ use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit};
 use crate::source::Question;
-use crate::source::kernel_log_markers::MARKERS;
 
 /// The probe.
 // One question reads thousands of records, one at a time.
@@ -157,6 +157,8 @@ struct Log {
     lost: Option<u64>,
     from_boot: Option<bool>,
     markers: Vec<String>,
+    #[serde(skip)]
+    told_classes: OnceCell<Arc<[EventClass]>>,
     #[serde(rename = "told")]
     lines: Vec<Line>,
 }
@@ -191,6 +193,23 @@ fn are_lines_told(class: EventClass, markers: &[impl AsRef<str>]) -> bool {
         .all(|(.., all, any)| all.iter().any(told) || (!any.is_empty() && any.iter().all(told)))
 }
 
+/// The classes of which a log with these markers has all lines.
+fn classes_told(markers: &[String]) -> Arc<[EventClass]> {
+    type Told = (Vec<String>, Arc<[EventClass]>);
+    // Recordings that are judged together are of one version of this program, mostly.
+    thread_local! { static LAST: RefCell<Option<Told>> = const { RefCell::new(None) }; }
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, told)) if of == markers => Arc::clone(told),
+        _ => {
+            let all = EventClass::ALL.iter().copied();
+            let told = all.filter(|class| are_lines_told(*class, markers));
+            let told: Arc<[EventClass]> = told.collect();
+            *last = Some((markers.to_vec(), Arc::clone(&told)));
+            told
+        }
+    })
+}
+
 impl Log {
     /// Whether it reaches back to boot, without a gap.
     fn is_whole(&self) -> bool {
@@ -219,16 +238,8 @@ impl Log {
 
     /// Whether lines of this class would have been reported.
     fn looked_for(&self, class: EventClass) -> bool {
-        // Nearly all recordings are of this program.
-        static OWN: LazyLock<Vec<EventClass>> = LazyLock::new(|| {
-            let all = EventClass::ALL.iter().copied();
-            all.filter(|class| are_lines_told(*class, MARKERS))
-                .collect()
-        });
-        match self.markers.iter().eq(MARKERS) {
-            true => OWN.contains(&class),
-            false => are_lines_told(class, &self.markers),
-        }
+        let told = || classes_told(&self.markers);
+        self.told_classes.get_or_init(told).contains(&class)
     }
 
     fn groups(&self, class: EventClass, settled: Seconds) -> Vec<Group<'_>> {
