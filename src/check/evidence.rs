@@ -139,6 +139,14 @@ impl MissingFact<'_> {
         self.slot == other.slot && self.gap.why == other.gap.why
     }
 
+    /// The same beyond the facts' lifetime.
+    pub fn to_owned(&self) -> MissingFact<'static> {
+        MissingFact {
+            slot: self.slot,
+            gap: Cow::Owned(self.gap().clone()),
+        }
+    }
+
     /// As evidence.
     pub fn into_evidence(self) -> Evidence {
         Evidence {

@@ -2,11 +2,11 @@
 
 use super::damage::damage;
 use super::headline::headline;
+use super::open_question::UnwordedQuestion;
 use super::status::status;
 use super::writer::Writer;
 use super::{
-    AreaLine, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, RecordedNode, Report,
-    WaivedFinding, areas,
+    AreaLine, Counts, Finding, NodeHead, Pass, Policy, RecordedNode, Report, WaivedFinding, areas,
 };
 use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis;
@@ -22,7 +22,7 @@ pub struct Contents {
     /// Root causes, notes among them.
     pub(super) causes: Vec<Finding>,
     pub(super) waived: Vec<WaivedFinding>,
-    pub(super) open: Vec<OpenQuestion>,
+    pub(super) open: Vec<UnwordedQuestion>,
     pub(super) failures: Vec<String>,
     pub(super) passes: Vec<Pass>,
     pub(super) counts: Counts,
@@ -88,8 +88,10 @@ impl Contents {
         let (notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
         self.causes = causes;
         let (exit, status) = status(catalogue, &self, policy);
+        let headline = headline((exit, status), &self, &notes);
+        let open = self.open.into_iter();
         Report {
-            headline: headline((exit, status), &self, &notes),
+            headline,
             status,
             exit: exit.code(),
             nodes: self.nodes,
@@ -98,7 +100,7 @@ impl Contents {
             causes: self.causes,
             notes,
             waived: self.waived,
-            open: self.open,
+            open: open.map(|one| one.into_words(catalogue)).collect(),
             probe_failures: self.failures,
             passes: self.passes,
             counts: self.counts,

@@ -125,7 +125,7 @@ fn why_undecided(contents: &Contents) -> String {
     }
     match open.first() {
         Some(question) => {
-            let missing = question.missing.first();
+            let missing = question.missing().into_iter().next();
             let why = missing.map_or(String::new(), |m| {
                 format!(": {} is unknown ({})", m.fact, m.value)
             });

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use super::open_question::UnwordedQuestion;
 use super::writer::Writer;
 use super::{
-    Consequence, Contents, Counts, Finding, NodeHead, OpenQuestion, Pass, Policy, Report,
-    WaivedFinding, areas, contents,
+    Consequence, Contents, Counts, Finding, NodeHead, Pass, Policy, Report, WaivedFinding, areas,
+    contents,
 };
 use crate::check::{Catalogue, Check, Lacks, Verdict};
 use crate::derive::comparison::Concerns;
@@ -31,8 +32,9 @@ pub struct ManyNodesReport {
     sum: Contents,
     causes: BTreeMap<usize, FoldedFinding>,
     /// Each with its subjects on the nodes.
-    open: Vec<(OpenQuestion, NodeSentences)>,
-    open_at: HashMap<String, usize, RandomState>,
+    open: Vec<(UnwordedQuestion, NodeSentences)>,
+    /// Where those of a check are, by its place in the catalogue.
+    open_at: HashMap<usize, Vec<usize>, RandomState>,
     failures: NodeSentences,
     areas: areas::FoldedAreas,
     damage: NodeSentences,
@@ -228,14 +230,13 @@ impl ManyNodesReport {
         }
     }
 
-    fn add_open_question(&mut self, mut question: OpenQuestion, on: Option<(&str, u32)>) {
+    fn add_open_question(&mut self, mut question: UnwordedQuestion, on: Option<(&str, u32)>) {
         let subjects = std::mem::take(&mut question.subjects);
-        let mut key = question.check.clone();
-        for line in &question.missing {
-            key.extend(["\n", &line.fact, "\n", &line.value]);
-        }
         let open = &mut self.open;
-        let at = *self.open_at.entry(key).or_insert_with(|| {
+        let of_check = self.open_at.entry(question.place).or_default();
+        let known = of_check.iter().find(|at| open[**at].0.is_like(&question));
+        let at = known.copied().unwrap_or_else(|| {
+            of_check.push(open.len());
             open.push((question, NodeSentences::default()));
             open.len() - 1
         });

@@ -1,10 +1,12 @@
 //! What could not be decided, and what would supply it.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::finding::{EvidenceLine, evidence_line};
 use super::writer::Writer;
-use crate::check::{Lacks, Missing, MissingFact, Outcome, Verdict};
+use crate::check::{Catalogue, Lacks, Missing, MissingFact, Outcome, Verdict};
 use crate::fact::{Gap, Subject};
 
 /// A check that could not be decided.
@@ -25,25 +27,33 @@ pub struct OpenQuestion {
     pub remedy: Option<String>,
 }
 
-/// The missing facts of an open verdict.
-#[derive(Clone)]
+/// What keeps a verdict open.
 enum OpenReason<'l> {
     /// Which members there are; why that is unknown.
     Members(Subject, Option<Gap>),
-    Facts(&'l [MissingFact<'l>]),
+    Facts(Cow<'l, [MissingFact<'l>]>),
 }
 
 impl OpenReason<'_> {
-    fn are_like(&self, other: &Self) -> bool {
+    fn is_like(&self, other: &OpenReason<'_>) -> bool {
         match (self, other) {
             (OpenReason::Members(a, gap_a), OpenReason::Members(b, gap_b)) => {
-                let why = |gap: &Option<Gap>| gap.as_ref().map(|gap| gap.why.clone());
-                a == b && why(gap_a) == why(gap_b)
+                let [why_a, why_b] = [gap_a, gap_b].map(|gap| gap.as_ref().map(|gap| &gap.why));
+                a == b && why_a == why_b
             }
             (OpenReason::Facts(a), OpenReason::Facts(b)) => {
-                a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| a.is_like(b))
+                a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.is_like(b))
             }
             _ => false,
+        }
+    }
+
+    fn into_owned(self) -> OpenReason<'static> {
+        match self {
+            OpenReason::Members(subject, gap) => OpenReason::Members(subject, gap),
+            OpenReason::Facts(lacks) => {
+                OpenReason::Facts(lacks.iter().map(MissingFact::to_owned).collect())
+            }
         }
     }
 
@@ -54,7 +64,7 @@ impl OpenReason<'_> {
         }
     }
 
-    fn into_lines(self) -> Vec<EvidenceLine> {
+    fn lines(&self) -> Vec<EvidenceLine> {
         match self {
             OpenReason::Members(subject, gap) => {
                 let (value, origin) = match gap {
@@ -69,53 +79,75 @@ impl OpenReason<'_> {
                 }]
             }
             OpenReason::Facts(lacks) => {
-                let lines = lacks.iter().cloned();
-                lines
-                    .map(|lack| evidence_line(lack.into_evidence()))
-                    .collect()
+                let evidence = lacks.iter().map(|lack| lack.to_owned().into_evidence());
+                evidence.map(evidence_line).collect()
             }
+        }
+    }
+}
+
+/// A question that is not yet put into words: those of many nodes are mostly the same.
+pub(super) struct UnwordedQuestion {
+    /// The check's place in the catalogue.
+    pub(super) place: usize,
+    pub(super) subjects: Vec<String>,
+    reason: OpenReason<'static>,
+}
+
+impl UnwordedQuestion {
+    /// Whether the same check waits for the same.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.place == other.place && self.reason.is_like(&other.reason)
+    }
+
+    /// The facts that are missing, and why.
+    pub(super) fn missing(&self) -> Vec<EvidenceLine> {
+        self.reason.lines()
+    }
+
+    pub(super) fn into_words(self, catalogue: &Catalogue) -> OpenQuestion {
+        let check = &catalogue.checks[self.place];
+        OpenQuestion {
+            check: check.id.to_string(),
+            title: check.title.clone(),
+            area: check.area.to_string(),
+            missing: self.missing(),
+            remedy: self.reason.remedy().map(str::to_owned),
+            subjects: self.subjects,
         }
     }
 }
 
 impl Writer<'_> {
     /// What is open: of each check one question for those instances that wait for the same.
-    pub(super) fn open(&self, verdicts: &[Verdict], lacks: &Lacks<'_>) -> Vec<OpenQuestion> {
-        let mut open: Vec<OpenQuestion> = Vec::new();
-        // Of the check whose verdicts are at hand (they stand together): what each of its questions waits for, and which it is.
-        let mut asked: Vec<(OpenReason<'_>, usize)> = Vec::new();
-        let mut of_check = None;
+    pub(super) fn open(&self, verdicts: &[Verdict], lacks: &Lacks<'_>) -> Vec<UnwordedQuestion> {
+        let mut open: Vec<UnwordedQuestion> = Vec::new();
+        // The verdicts of a check stand together: its questions begin here.
+        let mut of_check = 0;
         for verdict in verdicts {
             let Outcome::Unknown(missing) = &verdict.outcome else {
                 continue;
             };
-            if of_check.replace(verdict.check) != Some(verdict.check) {
-                asked.clear();
+            if open.last().is_some_and(|last| last.place != verdict.check) {
+                of_check = open.len();
             }
-            let check = &self.catalogue.checks[verdict.check];
-            let waits = match missing {
+            let reason = match missing {
                 Missing::Members(subject) => {
                     let gap = self.facts.members(*subject, verdict.subject).err();
                     OpenReason::Members(*subject, gap)
                 }
-                Missing::Facts => OpenReason::Facts(lacks.get(verdict)),
+                Missing::Facts => OpenReason::Facts(lacks.get(verdict).into()),
             };
             let name = self.name(verdict.subject);
-            // Most instances wait for the same: nothing is put into words for them.
-            let same = asked.iter().rev().find(|(other, _)| waits.are_like(other));
-            if let Some(question) = same.and_then(|(_, at)| open.get_mut(*at)) {
-                question.subjects.push(name);
-                continue;
+            let mut asked = open[of_check..].iter_mut().rev();
+            match asked.find(|other| reason.is_like(&other.reason)) {
+                Some(same) => same.subjects.push(name),
+                None => open.push(UnwordedQuestion {
+                    place: verdict.check,
+                    subjects: vec![name],
+                    reason: reason.into_owned(),
+                }),
             }
-            asked.push((waits.clone(), open.len()));
-            open.push(OpenQuestion {
-                check: check.id.to_string(),
-                title: check.title.clone(),
-                subjects: vec![name],
-                area: check.area.to_string(),
-                remedy: waits.remedy().map(str::to_owned),
-                missing: waits.into_lines(),
-            });
         }
         open
     }
