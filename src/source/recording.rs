@@ -1,11 +1,12 @@
 //! A recording: a machine's replies, answering the same questions again, anywhere.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::wire::{self, Header, Line, ProbeEnd};
@@ -199,8 +200,7 @@ pub struct Recording {
     pub header: Header,
     /// The file that it was read from; empty if it was made in memory.
     pub path: PathBuf,
-    questions: HashMap<Question, u32, foldhash::fast::RandomState>,
-    entries: Vec<Entries>,
+    questions: IndexMap<Question, Entries, RandomState>,
     ended: Vec<ProbeEnd>,
     pending: Vec<(Arc<str>, Question)>,
     complete: bool,
@@ -448,8 +448,7 @@ impl Recording {
             return Ok(Recording {
                 header,
                 path: path.to_owned(),
-                questions: HashMap::with_capacity_and_hasher(expected, Default::default()),
-                entries: Vec::with_capacity(expected),
+                questions: IndexMap::with_capacity_and_hasher(expected, Default::default()),
                 ..Recording::default()
             });
         };
@@ -513,12 +512,7 @@ impl Recording {
                     join_lines(Arc::make_mut(value));
                 }
                 self.last = self.last.max(reply.at);
-                let at = *self.questions.entry(question).or_insert_with(|| {
-                    self.entries.push(Entries::default());
-                    // Lines are bounded by LINES_LIMIT, far below 2^32.
-                    (self.entries.len() - 1) as u32
-                });
-                let entries = &mut self.entries[at as usize];
+                let entries = self.questions.entry(question).or_default();
                 let overlay = self.header.base.is_some();
                 let mut replaced = false;
                 if overlay {
@@ -548,8 +542,8 @@ impl Recording {
             }
             Line::Ended(ended) => self.ended.push(ended),
             Line::Drop(question) => {
-                if let Some(at) = self.questions.get(&question) {
-                    self.entries[*at as usize] = Entries::default();
+                if let Some(entries) = self.questions.get_mut(&question) {
+                    *entries = Entries::default();
                 }
             }
             Line::Complete { lines } => {
@@ -562,7 +556,7 @@ impl Recording {
 
     /// Removes a probe's replies: it restarts.
     pub fn forget(&mut self, probe: &str) {
-        for entries in &mut self.entries {
+        for entries in self.questions.values_mut() {
             let mut kept: Vec<Entry> = std::mem::take(entries).into_iter().collect();
             let before = kept.len();
             kept.retain(|entry| &*entry.probe != probe);
@@ -582,20 +576,16 @@ impl Recording {
 
     /// How often a probe asked a question and got a reply.
     pub fn times_asked(&self, probe: &str, question: &Question) -> u32 {
-        let Some(&at) = self.questions.get(question) else {
-            return 0;
-        };
-        self.entries[at as usize]
-            .iter()
-            .filter(|e| &*e.probe == probe)
-            .count() as u32
+        let entries = self.questions.get(question).into_iter();
+        let entries = entries.flat_map(Entries::iter);
+        entries.filter(|e| &*e.probe == probe).count() as u32
     }
 
-    /// All replies, each with its question, in no order.
+    /// All replies, each with its question, in the order in which the questions were first asked.
     pub fn replies(&self) -> impl Iterator<Item = (&Question, &Reply)> {
-        self.questions.iter().flat_map(|(question, at)| {
-            let entries = self.entries[*at as usize].iter();
-            entries.map(move |entry| (question, &entry.reply))
+        let each = self.questions.iter();
+        each.flat_map(|(question, entries)| {
+            entries.iter().map(move |entry| (question, &entry.reply))
         })
     }
 
@@ -634,8 +624,8 @@ impl Recording {
 
     /// All lines in a stable order: by probe, then by time, then by question.
     pub fn to_lines(&self) -> Vec<Line> {
-        let all = self.questions.iter().flat_map(|(question, at)| {
-            let entries = self.entries[*at as usize].iter();
+        let all = self.questions.iter().flat_map(|(question, entries)| {
+            let entries = entries.iter();
             entries.map(move |e| ((&e.probe, e.reply.at, question, e.repeat), &e.reply))
         });
         let mut all: Vec<_> = all.collect();
@@ -661,7 +651,7 @@ impl Recording {
         Replay {
             recording: self,
             probe,
-            asked: RefCell::new(vec![0; self.entries.len()]),
+            asked: RefCell::new(vec![0; self.questions.len()]),
         }
     }
 }
@@ -683,15 +673,14 @@ impl Source for Replay<'_> {
             at: self.recording.last,
             said: Err(Refusal::NotRecorded),
         };
-        let Some(&at) = self.recording.questions.get(question) else {
+        let Some((at, _, entries)) = self.recording.questions.get_full(question) else {
             return missing();
         };
-        let entries = &self.recording.entries[at as usize];
         let Some(first) = &entries.first else {
             return missing();
         };
         let repeat = {
-            let asked = &mut self.asked.borrow_mut()[at as usize];
+            let asked = &mut self.asked.borrow_mut()[at];
             *asked += 1;
             *asked - 1
         };
