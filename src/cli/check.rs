@@ -157,8 +157,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     } else if args.each {
         // As many at a time as there are processors: of ten thousand recordings few are in memory.
         let (mut last, mut reports) = (None, Vec::with_capacity(args.recordings.len()));
+        let budget = args.memory.of_each();
         let judged = |at: usize| {
-            let one = Recording::open_within(&args.recordings[at], args.memory.of_each());
+            let one = Recording::open_within(&args.recordings[at], budget);
             let one = one.map_err(|error| error.to_string())?;
             Ok(many::judged(&catalogue, &[one], policy))
         };

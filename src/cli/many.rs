@@ -21,6 +21,7 @@ use crate::probe::{self, together};
 use crate::report::many::ManyNodesReport;
 use crate::report::{Contents, Policy, RecordedNode, Report};
 use crate::source::recording::{Recording, RecordingBudget};
+use crate::source::wire::with_known_lines;
 
 /// How much a shell may print before what it was asked for.
 const NOISE: usize = 64 << 10;
@@ -139,11 +140,12 @@ pub struct Gathering<'g> {
 pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy) -> Report {
     let (given, memory) = (gathering.given, gathering.memory);
     let count = given.len() + 1;
+    let budget = memory.of_each();
     let judged = |one: &Recording| judged_alone(catalogue, one, count, policy);
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged(gathering.own),
         Some((name, bytes)) => {
-            match Recording::read_within(bytes.as_slice(), Path::new(name), memory.of_each()) {
+            match Recording::read_within(bytes.as_slice(), Path::new(name), budget) {
                 Ok(one) if !one.header.log => judged(&one),
                 Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
                 Err(error) => Read::Not(format!("its output is not a recording: {error}")),
@@ -260,7 +262,8 @@ pub fn files(
     (expected, memory): (Option<Vec<String>>, ClusterMemory),
     policy: &Policy,
 ) -> anyhow::Result<Report> {
-    let read = |at: usize| match Recording::open_within(&paths[at], memory.of_each()) {
+    let budget = memory.of_each();
+    let read = |at: usize| match Recording::open_within(&paths[at], budget) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
         Ok(one) => judged_alone(catalogue, &one, paths.len(), policy),
         Err(error) => Read::Not(error.to_string()),
@@ -346,7 +349,7 @@ pub(super) fn each_of<T: Send>(
                 }
             };
             if std::thread::Builder::new()
-                .spawn_scoped(scope, judge)
+                .spawn_scoped(scope, || with_known_lines(judge))
                 .is_err()
             {
                 break;

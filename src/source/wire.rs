@@ -2,6 +2,7 @@
 //!
 //! The same lines are the fixture, the bug report, the reply of a child process and the reply of another node.
 
+mod known_lines;
 mod plain;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::known_lines::with_known_lines;
 use super::question::CowStr;
 use super::{Answer, Errno, Micros, Question, Refusal, Reply};
 
@@ -176,10 +178,10 @@ struct Wire<'a> {
 
 /// Reads one line after the first.
 pub fn parse_line(line: &str) -> Result<Line, String> {
-    match plain::read(line) {
+    known_lines::read_known(line, |line| match plain::read(line) {
         Some(line) => Ok(line),
         None => parse_json(line),
-    }
+    })
 }
 
 /// Reads a line in whatever form JSON allows.
