@@ -256,17 +256,9 @@ impl<'de> Deserialize<'de> for Question {
                         "wait" => Question::Wait(map.next_value()?),
                         "env" => Question::Env(map.next_value()?),
                         "run" => Question::Run(map.next_value()?),
-                        verb @ ("call" | "netlink" | "bench") => {
-                            let call = Arc::new(Call {
-                                name: map.next_value()?,
-                                args: Arc::new([]),
-                            });
-                            match verb {
-                                "call" => Question::Call(call),
-                                "netlink" => Question::Netlink(call),
-                                _ => Question::Bench(call),
-                            }
-                        }
+                        "call" => Question::call(&map.next_value::<CowStr<'de>>()?.0, []),
+                        "netlink" => Question::netlink(&map.next_value::<CowStr<'de>>()?.0, []),
+                        "bench" => Question::bench(&map.next_value::<CowStr<'de>>()?.0, []),
                         name => {
                             if args.iter().any(|(k, _)| &**k == name) {
                                 return Err(de::Error::custom(format_args!(
@@ -282,22 +274,20 @@ impl<'de> Deserialize<'de> for Question {
                     }
                 }
                 args.sort();
-                let call = |call: Arc<Call>, args: Vec<_>| {
-                    let name = Arc::clone(&call.name);
-                    let args = args.into();
-                    Arc::new(Call { name, args })
-                };
-                match question {
-                    None => Err(de::Error::custom("no known verb in the question")),
-                    Some(Question::Call(known)) => Ok(Question::Call(call(known, args))),
-                    Some(Question::Netlink(known)) => Ok(Question::Netlink(call(known, args))),
-                    Some(Question::Bench(known)) => Ok(Question::Bench(call(known, args))),
-                    Some(_) if !args.is_empty() => Err(de::Error::custom(format_args!(
-                        "this question takes no argument `{}`",
-                        args[0].0
-                    ))),
-                    Some(other) => Ok(other),
+                let mut question =
+                    question.ok_or_else(|| de::Error::custom("no known verb in the question"))?;
+                match (&mut question, args.first()) {
+                    (Question::Call(call) | Question::Netlink(call) | Question::Bench(call), _) => {
+                        Arc::make_mut(call).args = args.into()
+                    }
+                    (_, Some((name, _))) => {
+                        return Err(de::Error::custom(format_args!(
+                            "this question takes no argument `{name}`"
+                        )));
+                    }
+                    (_, None) => {}
                 }
+                Ok(question)
             }
         }
 
