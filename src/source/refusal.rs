@@ -1,32 +1,41 @@
 //! Why a machine gave no answer.
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use super::errno::Errno;
 
 /// Why there is no answer. A refusal is a reply: it is recorded like one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
     /// The kernel, or a library that speaks in errno, refused.
+    #[error("{}", .0.meaning())]
     Errno(Errno),
     /// The shared library is not installed; its loader's words.
+    #[error("library missing: {0}")]
     LibraryMissing(Arc<str>),
     /// The library lacks the symbol.
+    #[error("the library lacks {0}")]
     SymbolMissing(Arc<str>),
     /// The command is not installed.
+    #[error("command not installed")]
     CommandMissing,
     /// The command ended with this exit status; its standard error, first line.
+    #[error("command ended with status {0}{separator}{1}", separator = if .1.is_empty() { "" } else { ": " })]
     CommandFailed(i32, Arc<str>),
     /// The reply did not come within the budget.
+    #[error("no reply within the budget")]
     Timeout,
     /// The process that asked died of this.
+    #[error("the asking process died: {0}")]
     Crash(Arc<str>),
     /// More bytes than a reply may have.
+    #[error("reply too large")]
     TooLarge,
     /// The question was not put to the machine, on purpose: why.
+    #[error("not asked: {0}")]
     NotAsked(Arc<str>),
     /// The question is not in the recording, or not in the examined directory: neither present nor absent.
+    #[error("not recorded")]
     NotRecorded,
 }
 
@@ -102,28 +111,6 @@ impl Refusal {
             Refusal::Errno(Errno::ENOENT | Errno::EOPNOTSUPP | Errno::ENOTDIR)
                 | Refusal::LibraryMissing(_)
         )
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Errno(e) => write!(f, "{}", e.meaning()),
-            Refusal::LibraryMissing(which) => write!(f, "library missing: {which}"),
-            Refusal::SymbolMissing(which) => write!(f, "the library lacks {which}"),
-            Refusal::CommandMissing => f.write_str("command not installed"),
-            Refusal::CommandFailed(status, said) if said.is_empty() => {
-                write!(f, "command ended with status {status}")
-            }
-            Refusal::CommandFailed(status, said) => {
-                write!(f, "command ended with status {status}: {said}")
-            }
-            Refusal::Timeout => f.write_str("no reply within the budget"),
-            Refusal::Crash(how) => write!(f, "the asking process died: {how}"),
-            Refusal::TooLarge => f.write_str("reply too large"),
-            Refusal::NotAsked(why) => write!(f, "not asked: {why}"),
-            Refusal::NotRecorded => f.write_str("not recorded"),
-        }
     }
 }
 
