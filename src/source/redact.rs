@@ -255,26 +255,24 @@ impl Redactor {
             Question::Env(_) => return Some(value::environment(names, value)),
             Question::Bench(call) if bench::is_log(call) => return log::digest(names, value),
             Question::Bench(call) if &*call.name != "p2p" => {
-                return Some(bench::reply(names, &path, "", value));
+                return Some(bench::reply(names, &path, value));
             }
             Question::Call(call) => call,
-            _ => return Some(value::reply(names, "", value)),
+            _ => return Some(value::reply(names, value)),
         };
         Some(match &*call.name {
             "home_file" => value::home_file(names, call.text("name").unwrap_or(""), value),
             "ethtool_module_eeprom" => value::module(&names.key, value),
             "nccl_log_file" => log::digest(names, value)?,
-            "nccl_log" => value::with_texts(value, "", &|_, text| log::file(names, text)),
+            "nccl_log" => value::with_texts(value, &|_, text| log::file(names, text)),
             "process_env" => value::job_environment(names, value),
             "kernel_log" => value::free(names, value),
             name if name.starts_with("process") => value::free(names, value),
-            name if name.starts_with("nccl_") => {
-                value::with_texts(value, "", &|_, text| path(text))
-            }
+            name if name.starts_with("nccl_") => value::with_texts(value, &|_, text| path(text)),
             name if name.starts_with("nvml_") => {
-                value::with_texts(value, "", &|member, text| nvml::text(names, member, text))
+                value::with_texts(value, &|member, text| nvml::text(names, member, text))
             }
-            _ => value::reply(names, "", value),
+            _ => value::reply(names, value),
         })
     }
 

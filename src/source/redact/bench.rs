@@ -16,29 +16,18 @@ pub(super) fn is_log(call: &Call) -> bool {
 }
 
 /// A plan, or what became of a rank; `path` redacts a path as in the questions that have it.
-pub(super) fn reply(
-    names: &Names,
-    path: &dyn Fn(&str) -> String,
-    member: &str,
-    value: &Value,
-) -> Value {
-    let Value::Object(members) = value else {
-        let text = |member: &str, one: &str| text(names, path, member, one);
-        return match value {
-            Value::Array(items) => (items.iter())
-                .map(|item| reply(names, path, member, item))
-                .collect(),
-            _ => value::with_texts(value, member, &text),
-        };
-    };
-    let mapped = members.iter().map(|(name, value)| {
-        let mapped = match member {
-            "set" => value::variable(names, name, value.as_str().unwrap_or("")).into(),
-            _ => reply(names, path, name, value),
-        };
-        (name.clone(), mapped)
-    });
-    mapped.collect::<Map<_, _>>().into()
+pub(super) fn reply(names: &Names, path: &dyn Fn(&str) -> String, value: &Value) -> Value {
+    value::mapped(value, "", &str::to_owned, &|member, leaf| match leaf {
+        Value::String(one) => Some(text(names, path, member, one).into()),
+        Value::Object(variables) if member == "set" => {
+            let variables = variables.iter().map(|(name, value)| {
+                let value = value::variable(names, name, value.as_str().unwrap_or(""));
+                (name.clone(), value.into())
+            });
+            Some(variables.collect::<Map<_, _>>().into())
+        }
+        _ => None,
+    })
 }
 
 fn text(names: &Names, path: &dyn Fn(&str) -> String, member: &str, text: &str) -> String {
@@ -71,7 +60,7 @@ mod tests {
             "library": "/home/alice/venv/libnccl.so.2", "version": "2.21.5", "device": "mlx5_0/1 GID 3, 10.20.30.40",
             "points": [{ "bytes": 1024, "collective": "all-reduce", "dtype": "float32", "op": "sum", "ms": [0.5], "wrong": 0 }],
         });
-        let mapped = super::reply(&names, &path, "", &reply);
+        let mapped = super::reply(&names, &path, &reply);
         assert_eq!(mapped["points"], reply["points"]);
         assert_eq!(
             (&mapped["step"], &mapped["version"]),
@@ -102,8 +91,8 @@ mod tests {
             "arrived": false, "sender": { "packet_seq_err": 5 },
         });
         let (pairs, mapped) = (
-            super::reply(&names, &path, "", &pairs),
-            super::reply(&names, &path, "", &flow),
+            super::reply(&names, &path, &pairs),
+            super::reply(&names, &path, &flow),
         );
         let text = format!("{pairs}{mapped}");
         for secret in ["node1720", "10.20.30.40", "a14:1e28", "d2ff:fe01:203"] {
@@ -130,7 +119,7 @@ mod tests {
             "arms": [{ "name": "nic", "set": { "NCCL_IB_HCA": "mlx5_0", "NCCL_COMM_ID": "node7:1234", "MY_TOKEN": "hunter2" } }],
             "ranks": [{ "node": 0, "gpu": "0000:1b:00.0" }, { "node": 0, "device": "10.20.30.40" }],
         });
-        let mapped = super::reply(&names, &path, "", &plan);
+        let mapped = super::reply(&names, &path, &plan);
         let set = &mapped["arms"][0]["set"];
         assert_eq!(set["NCCL_IB_HCA"], "mlx5_0");
         assert_eq!(set["NCCL_COMM_ID"], format!("{}:1234", key.host("node7")));

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use super::key::Key;
 use super::text::{self, Kind};
 use super::{Names, settings};
+use crate::source::wire;
 
 /// How the content of a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,11 +166,11 @@ pub(super) fn node_description(names: &Names, content: &str) -> String {
 /// `phys_switch_id`: a GUID or a MAC address in bare digits, or a name of the driver's own making.
 fn identifier(key: &Key, content: &str) -> String {
     let digits = content.trim_end();
-    let mapped = crate::source::wire::from_hex(digits).and_then(|bytes| key.hardware(&bytes));
+    let mapped = wire::from_hex(digits).and_then(|bytes| key.hardware(&bytes));
     match mapped {
         Some(bytes) => {
             let blank = content.get(digits.len()..).unwrap_or("");
-            bytes.iter().map(|b| format!("{b:02x}")).collect::<String>() + blank
+            wire::to_hex(&bytes) + blank
         }
         None => key.serial(content),
     }

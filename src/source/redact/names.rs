@@ -11,33 +11,28 @@ impl Key {
         if short.is_empty() || is_ordinary(short) {
             return name;
         }
-        let short = self.number(Domain::Host, 0, short.as_bytes()) as u32;
+        let short = self.digits(Domain::Host, short);
         match domain {
-            "" => format!("host-{short:08x}"),
-            domain => {
-                let domain = self.number(Domain::Dns, 0, domain.as_bytes()) as u32;
-                format!("host-{short:08x}.domain-{domain:08x}")
-            }
+            "" => format!("host-{short}"),
+            domain => format!("host-{short}.domain-{}", self.digits(Domain::Dns, domain)),
         }
+    }
+
+    fn digits(&self, domain: Domain, name: &str) -> String {
+        format!("{:08x}", self.number(domain, 0, name.as_bytes()) as u32)
     }
 
     /// A user.
     pub(super) fn user(&self, name: &str) -> String {
         match is_ordinary(name) {
             true => name.to_owned(),
-            false => format!(
-                "user-{:08x}",
-                self.number(Domain::User, 0, name.as_bytes()) as u32
-            ),
+            false => format!("user-{}", self.digits(Domain::User, name)),
         }
     }
 
     /// A directory below a user's home.
     pub(super) fn directory(&self, name: &str) -> String {
-        format!(
-            "dir-{:08x}",
-            self.number(Domain::Directory, 0, name.as_bytes()) as u32
-        )
+        format!("dir-{}", self.digits(Domain::Directory, name))
     }
 
     /// A serial number: letters stay letters, digits digits, and the rest what it is.

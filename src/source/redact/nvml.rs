@@ -76,7 +76,7 @@ mod tests {
 
     fn reply(names: &Names, value: &Value) -> Value {
         let text = |member: &str, one: &str| text(names, member, one);
-        crate::source::redact::value::with_texts(value, "", &text)
+        crate::source::redact::value::with_texts(value, &text)
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::addresses::holds_mac;
 use super::key::{Domain, Key};
+use crate::source::wire::to_hex;
 
 /// What a text may hold, which its question decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ pub(super) fn address_at(key: &Key, text: &str, at: usize, kind: Kind) -> Option
 }
 
 /// The bytes from the start that satisfy the predicate.
-fn run(text: &str, ok: impl Fn(u8) -> bool) -> &str {
+pub(super) fn run(text: &str, ok: impl Fn(u8) -> bool) -> &str {
     let end = text.bytes().position(|b| !ok(b)).unwrap_or(text.len());
     text.get(..end).unwrap_or("")
 }
@@ -197,12 +198,7 @@ fn hex_word(key: &Key, rest: &str, kind: Kind) -> Option<Found> {
 fn hex_mac(key: &Key, digits: &str) -> Option<String> {
     let value = u64::from_str_radix(digits, 16).ok()?;
     let [_, _, a, b, c, d, e, f] = value.to_be_bytes();
-    Some(
-        key.mac([a, b, c, d, e, f])
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect(),
-    )
+    Some(to_hex(&key.mac([a, b, c, d, e, f])))
 }
 
 /// Names that systemd and rdma-core make of an address: `enx` and 12 digits, `rocex` and 16.

@@ -56,40 +56,41 @@ pub(super) fn job_environment(names: &Names, value: &Value) -> Value {
     kept
 }
 
-/// A reply whose texts speak of people and places: lines of a log, names of programs, files that a program has open.
-pub(super) fn free(names: &Names, value: &Value) -> Value {
-    match value {
-        Value::String(text) => {
-            let text = targets(&names.key, &server(&names.key, &programs(&names.key, text)));
-            names.free(&text).into()
-        }
-        Value::Array(items) => items.iter().map(|item| free(names, item)).collect(),
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (names.free(name), free(names, value)))
+/// The same value with other leaves, each by the name of the member that it is in: those that `leaf` leaves stay as they are. `name` maps the names
+/// of members.
+pub(super) fn mapped(
+    value: &Value,
+    member: &str,
+    name: &dyn Fn(&str) -> String,
+    leaf: &dyn Fn(&str, &Value) -> Option<Value>,
+) -> Value {
+    match (leaf(member, value), value) {
+        (Some(mapped), _) => mapped,
+        (None, Value::Array(items)) => (items.iter())
+            .map(|item| mapped(item, member, name, leaf))
+            .collect(),
+        (None, Value::Object(members)) => (members.iter())
+            .map(|(member, value)| (name(member), mapped(value, member, name, leaf)))
             .collect::<Map<_, _>>()
             .into(),
-        other => other.clone(),
+        (None, other) => other.clone(),
     }
 }
 
+/// A reply whose texts speak of people and places: lines of a log, names of programs, files that a program has open.
+pub(super) fn free(names: &Names, value: &Value) -> Value {
+    let key = &names.key;
+    mapped(value, "", &|name| names.free(name), &|_, leaf| {
+        let text = targets(key, &server(key, &programs(key, leaf.as_str()?)));
+        Some(names.free(&text).into())
+    })
+}
+
 /// The same value with other texts, each by the name of the member that it is in; names of members stay.
-pub(super) fn with_texts(
-    value: &Value,
-    member: &str,
-    text: &dyn Fn(&str, &str) -> String,
-) -> Value {
-    match value {
-        Value::String(one) => text(member, one).into(),
-        Value::Array(items) => (items.iter())
-            .map(|item| with_texts(item, member, text))
-            .collect(),
-        Value::Object(members) => (members.iter())
-            .map(|(name, value)| (name.clone(), with_texts(value, name, text)))
-            .collect::<Map<_, _>>()
-            .into(),
-        other => other.clone(),
-    }
+pub(super) fn with_texts(value: &Value, text: &dyn Fn(&str, &str) -> String) -> Value {
+    mapped(value, "", &str::to_owned, &|member, leaf| {
+        Some(text(member, leaf.as_str()?).into())
+    })
 }
 
 /// Hands out each text of a value.
@@ -292,36 +293,29 @@ pub(super) fn module(key: &Key, value: &Value) -> Value {
 }
 
 /// The reply of a call: texts are scanned, and the name of a member says what a number or a list of bytes is.
-pub(super) fn reply(names: &Names, member: &str, value: &Value) -> Value {
-    match value {
-        Value::Null | Value::Bool(_) => value.clone(),
-        Value::Number(number) => match number.as_u64() {
-            Some(guid) if MemberKind::of(member) == MemberKind::Address && guid >> 48 != 0 => {
-                names.key.guid(guid).into()
+pub(super) fn reply(names: &Names, value: &Value) -> Value {
+    mapped(value, "", &|name| names.name(name), &|member, leaf| {
+        let kind = MemberKind::of(member);
+        match leaf {
+            Value::Number(number) if kind == MemberKind::Address => {
+                let guid = number.as_u64().filter(|guid| guid >> 48 != 0)?;
+                Some(names.key.guid(guid).into())
             }
-            _ => value.clone(),
-        },
-        Value::String(text) => member_text(names, member, text).into(),
-        Value::Array(items) => match bytes(items) {
-            Some(bytes) if MemberKind::of(member) == MemberKind::Address => {
-                names.key.hardware(&bytes).unwrap_or_default().into()
-            }
-            Some(_) if MemberKind::of(member) == MemberKind::Serial => Value::Null,
-            _ => items
-                .iter()
-                .map(|item| reply(names, member, item))
-                .collect(),
-        },
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (names.name(name), reply(names, name, value)))
-            .collect::<Map<_, _>>()
-            .into(),
-    }
+            Value::String(text) => Some(member_text(names, kind, text).into()),
+            Value::Array(items) => match (kind, bytes(items)?) {
+                (MemberKind::Address, bytes) => {
+                    Some(names.key.hardware(&bytes).unwrap_or_default().into())
+                }
+                (MemberKind::Serial, _) => Some(Value::Null),
+                _ => None,
+            },
+            _ => None,
+        }
+    })
 }
 
-fn member_text(names: &Names, member: &str, text: &str) -> String {
-    match MemberKind::of(member) {
+fn member_text(names: &Names, kind: MemberKind, text: &str) -> String {
+    match kind {
         MemberKind::Serial => names.key.serial(text),
         MemberKind::Secret => "redacted".into(),
         MemberKind::Host => files::host(&names.key, text),
@@ -348,7 +342,7 @@ fn address(key: &Key, text: &str) -> Option<String> {
         return None;
     }
     let mapped = key.hardware(&wire::from_hex(digits)?)?;
-    let digits: String = mapped.iter().map(|b| format!("{b:02x}")).collect();
+    let digits = wire::to_hex(&mapped);
     Some(if text.starts_with("0x") {
         format!("0x{digits}")
     } else {
@@ -507,7 +501,6 @@ mod tests {
         let guid = key().guid(0x1234_5678_9abc_def0);
         let value = reply(
             &names(),
-            "",
             &json!({
                 "node_guid": 0x1234_5678_9abc_def0u64, "port_guid": "0x123456789abcdef0", "state": 4, "fw_ver": "20.31.23.54",
                 "gid": [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0], "supported": "40608103000c0ffe", "serial": "MT2042X01234", "gids": ["::ffff:10.0.0.1"],

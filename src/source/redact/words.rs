@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::key::Key;
-use super::text::{self, Found, Kind};
+use super::text::{self, Found, Kind, run};
 
 /// Names that identify nothing, and words of the kernel's files: replacing them would lose meaning and protect nothing.
 const ORDINARY: &str = "\
@@ -137,7 +137,7 @@ impl Names {
             }
         }
         let pattern = self.pattern.as_ref().filter(|_| kind.free)?;
-        let word = word_of(rest, |b| b.is_ascii_alphanumeric() || b == b'-');
+        let word = run(rest, |b| b.is_ascii_alphanumeric() || b == b'-');
         if &shape(word) == pattern {
             let whole = rest.get(..word.len() + domain_after(rest, word.len()))?;
             return Some((whole.len(), self.key.host(whole)));
@@ -260,7 +260,7 @@ fn names_of(host: &str) -> Vec<String> {
 /// The users whose homes a text names: `/home/alice/…`.
 pub(super) fn home_owners(text: &str) -> impl Iterator<Item = &str> {
     text.split("/home/").skip(1).map(|rest| {
-        word_of(rest, |b| {
+        run(rest, |b| {
             b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
         })
     })
@@ -284,14 +284,9 @@ fn shape(name: &str) -> String {
     out
 }
 
-fn word_of(text: &str, ok: impl Fn(u8) -> bool) -> &str {
-    let end = text.bytes().position(|b| !ok(b)).unwrap_or(text.len());
-    text.get(..end).unwrap_or("")
-}
-
 /// The path with which a text begins.
 fn path_of(text: &str) -> &str {
-    word_of(text, |b| {
+    run(text, |b| {
         !b.is_ascii_whitespace() && !br#":,;"'=()[]{}<>|"#.contains(&b)
     })
 }
@@ -300,7 +295,7 @@ fn path_of(text: &str) -> &str {
 fn domain_after(rest: &str, from: usize) -> usize {
     let mut end = from;
     while let Some(label) = rest.get(end..).and_then(|r| r.strip_prefix('.')) {
-        match word_of(label, |b| b.is_ascii_alphanumeric() || b == b'-').len() {
+        match run(label, |b| b.is_ascii_alphanumeric() || b == b'-').len() {
             0 => break,
             length => end += 1 + length,
         }
@@ -310,25 +305,25 @@ fn domain_after(rest: &str, from: usize) -> usize {
 
 /// `scheme://user:password@host`: user and host are replaced; port and path are scanned further.
 fn url(key: &Key, rest: &str) -> Option<Found> {
-    let scheme = word_of(rest, |b| {
+    let scheme = run(rest, |b| {
         b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'-')
     });
     let after = rest.get(scheme.len()..)?.strip_prefix("://")?;
     if scheme.is_empty() {
         return None;
     }
-    let authority = word_of(after, |b| {
+    let authority = run(after, |b| {
         !b.is_ascii_whitespace() && !br#"/?#"',;"#.contains(&b)
     });
     // A secret may have slashes in it: `s3://ID:SECRET@bucket`, where no port follows the colon.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     let is_port = port.bytes().all(|b| b.is_ascii_digit());
-    let whole = word_of(after, |b| {
+    let whole = run(after, |b| {
         !b.is_ascii_whitespace() && !br#""',"#.contains(&b)
     });
     let authority = match whole.rfind('@') {
         Some(at) if !authority.contains('@') && !is_port => {
-            let place = word_of(whole.get(at + 1..)?, |b| !br"/?#;".contains(&b));
+            let place = run(whole.get(at + 1..)?, |b| !br"/?#;".contains(&b));
             whole.get(..at + 1 + place.len())?
         }
         _ => authority,
@@ -337,7 +332,7 @@ fn url(key: &Key, rest: &str) -> Option<Found> {
         Some((_, place)) => ("redacted@", place),
         None => ("", authority),
     };
-    let name = word_of(place, |b| {
+    let name = run(place, |b| {
         b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_')
     });
     // An address is left to the scanner, which goes on after what is taken here.
@@ -359,7 +354,7 @@ fn management_key(rest: &str) -> Option<Found> {
         .find(|name| rest.starts_with(name))?;
     let after = rest.get(name.len()..)?;
     let value = after.trim_start_matches([':', '.', ' ', '\t', '=']);
-    let digits = word_of(value, |b| b.is_ascii_hexdigit() || b == b'x');
+    let digits = run(value, |b| b.is_ascii_hexdigit() || b == b'x');
     let gap = after.get(..after.len() - value.len())?;
     if gap.is_empty() || !digits.starts_with("0x") {
         return None;
@@ -370,7 +365,7 @@ fn management_key(rest: &str) -> Option<Found> {
 
 /// `password=…`: the value, up to white space.
 fn assignment(rest: &str) -> Option<Found> {
-    let name = word_of(rest, |b| {
+    let name = run(rest, |b| {
         b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
     });
     let value = rest.get(name.len()..)?.strip_prefix('=')?;
@@ -382,7 +377,7 @@ fn assignment(rest: &str) -> Option<Found> {
             let end = value.bytes().skip(1).position(|b| b == quote);
             value.get(..end.map_or(value.len(), |end| end + 2))?
         }
-        _ => word_of(value, |b| !b.is_ascii_whitespace()),
+        _ => run(value, |b| !b.is_ascii_whitespace()),
     };
     Some((name.len() + 1 + value.len(), format!("{name}=redacted")))
 }
