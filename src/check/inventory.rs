@@ -169,7 +169,7 @@ fn find_port(facts: &Facts, node: Id, name: &str) -> Fact<Option<Id>> {
 
 /// How many of a model there are: those that do not say their model may be of it.
 fn counted(facts: &Facts, node: Id, model: Key<Arc<str>>, item: &InventoryItem) -> Observed {
-    let each = Several::of(facts, node, model.subject, model);
+    let each = Several::of(facts, node, model);
     let is_it = |(_, model): &&(Id, Arc<str>)| **model == *item.of;
     let least = each.answered().iter().filter(is_it).count() as u64;
     let silent = (each.members() - each.answered().len()) as u64;
@@ -230,7 +230,7 @@ fn compared(
         Some(Fact::Known(Some(port), _)) => value_of(facts, *port, item.kind).map(Some),
         Some(Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
         _ => facts
-            .named(Subject::Variable, node, &item.of, variable::VALUE)
+            .named(node, &item.of, variable::VALUE)
             .map(|value| value.map(Value::Text)),
     };
     let most = match port {
@@ -272,7 +272,7 @@ fn value_of(facts: &Facts, port: Id, kind: Kind) -> Fact<Value> {
 pub fn items_of(facts: &Facts, node: Id) -> Vec<InventoryItem> {
     let mut items = Vec::new();
     for (kind, key) in [(Kind::Gpus, gpu::MODEL), (Kind::Adapters, device::MODEL)] {
-        let each = Several::of(facts, node, key.subject, key);
+        let each = Several::of(facts, node, key);
         let is_hardware = |id: Id| match key.subject {
             Subject::Device => facts.known(id, device::SOFTWARE) == Some(false),
             _ => true,

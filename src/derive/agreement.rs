@@ -6,11 +6,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::fact::device::NodeType;
-use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::port::LinkLayer;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Subject, device, known, node, port};
 use crate::small_sort;
 
-use super::{group, majority, tally};
+use super::{group, majority};
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new(
@@ -81,15 +81,15 @@ impl Used {
 
 /// The ports that are intended and active.
 fn used_ports(facts: &Facts, node: Id) -> Vec<Used> {
-    let mut used: Vec<Used> = tally::incomplete(facts, node, Subject::Port)
+    let mut used: Vec<Used> = facts
+        .incomplete(node, Subject::Port)
         .map(Used::Open)
         .into_iter()
         .collect();
     for id in facts.below(node, Subject::Port) {
         match (facts.get(id, port::INTENDED), facts.get(id, port::STATE)) {
             (Fact::Known(false, _), _) => {}
-            (_, Fact::Known(state, _))
-                if !matches!(state, PortState::Active | PortState::ActiveDefer) => {}
+            (_, Fact::Known(state, _)) if !state.is_active() => {}
             (Fact::Known(true, _), Fact::Known(..)) => {
                 used.push(Used::Port(id, facts.name(id).to_owned()))
             }
@@ -349,6 +349,7 @@ fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
 mod tests {
     use super::super::testing::*;
     use super::*;
+    use crate::fact::port::PortState;
     use crate::fact::{BitRate, Bytes};
 
     fn derived(facts: &mut Facts, n: Id) {

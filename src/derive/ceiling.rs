@@ -406,7 +406,7 @@ fn state(
 
 /// Whether a variable in effect does this; a gap where not all variables are known and none is seen to.
 fn does(facts: &Facts, node: Id, effect: VariableEffect) -> Result<bool, Gap> {
-    Several::of(facts, node, Subject::Variable, variable::EFFECT).any(|(_, found)| *found == effect)
+    Several::of(facts, node, variable::EFFECT).any(|(_, found)| *found == effect)
 }
 
 /// Whether the GPU is NVIDIA's: NCCL runs on no other.

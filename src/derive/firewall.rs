@@ -224,7 +224,7 @@ impl Flows {
             .map(|id| facts.get(id, setting::VALUE));
         // A job may name a port that was not seen: then there may be more flows than these.
         let unseen = match rendezvous {
-            None => super::tally::incomplete(facts, self.node, Subject::Setting),
+            None => facts.incomplete(self.node, Subject::Setting),
             Some(_) => None,
         };
         let mut local = false;
@@ -281,7 +281,7 @@ impl Flows {
 
     /// RoCE v2, of each Ethernet port that speaks it.
     fn roce(&mut self, facts: &mut Facts) -> Option<Gap> {
-        let mut open = super::tally::incomplete(facts, self.node, Subject::Port);
+        let mut open = facts.incomplete(self.node, Subject::Port);
         let mut seen: Vec<Arc<str>> = Vec::new();
         for id in facts.below(self.node, Subject::Port).collect::<Vec<_>>() {
             let kind = facts

@@ -4,7 +4,6 @@ use super::Derivation;
 use std::sync::Arc;
 
 use super::gpu_ends::{Ends, ends};
-use super::tally;
 use crate::fact::bridge::BypassedPeers;
 use crate::fact::gpu::{FabricState, GpuMode, GpuSegment};
 use crate::fact::gpu_pair::{P2p, P2pExclusion, P2pPath};
@@ -52,7 +51,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set(pair, gpu_pair::BARRED, barred);
         facts.set(pair, gpu_pair::OBSTACLE, obstacle);
     }
-    let open = tally::incomplete(facts, node, Subject::GpuPair);
+    let open = facts.incomplete(node, Subject::GpuPair);
     let (count, works, obstacle) = together(facts, &pairs, open);
     facts.set(node, node::PEER_PAIRS, count);
     facts.set(node, node::PEER_PAIR_WORKS, works);

@@ -52,7 +52,7 @@ fn purpose(model: &str) -> Result<GpuSegment, String> {
 /// The GPUs that NVML lists; why it is not known which.
 pub(super) fn listed(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
     facts.members(Subject::Gpu, node)?;
-    let listed = Several::of(facts, node, Subject::Gpu, gpu::IN_NVML);
+    let listed = Several::of(facts, node, gpu::IN_NVML);
     let listed = listed.known()?.iter().filter(|(_, is)| *is);
     Ok(listed.map(|(id, _)| *id).collect())
 }

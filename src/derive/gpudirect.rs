@@ -6,7 +6,6 @@
 use super::Derivation;
 use std::sync::Arc;
 
-use super::tally;
 use crate::fact::kleene::Several;
 use crate::fact::node::{DmaBuf, Gpudirect};
 use crate::fact::port::PortState;
@@ -124,7 +123,7 @@ fn kernel_too_old(facts: &Facts, node: Id) -> Fact<bool> {
 
 /// The number that a NCCL_* variable is read as; `None` where it is not set.
 fn set_to(facts: &Facts, node: Id, name: &str) -> Fact<Option<i64>> {
-    let value = facts.named(Subject::Variable, node, name, variable::VALUE);
+    let value = facts.named(node, name, variable::VALUE);
     value.map(|value| Some(decimal(&value.filter(|value| !value.is_empty())?)))
 }
 
@@ -224,7 +223,7 @@ fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
         Fact::Known(true, _) => {}
         no => return no,
     }
-    let mut open = tally::incomplete(facts, node, Subject::Port);
+    let mut open = facts.incomplete(node, Subject::Port);
     for id in facts.below(node, Subject::Port) {
         if is_for_gpus(facts, id).or_open(&mut open) == Some(true) {
             return Fact::derived(true, format!("compute GPUs, and {}", facts.name(id)));

@@ -18,7 +18,7 @@ use crate::fact::kleene::Several;
 use crate::fact::port::{LinkLayer, PhysState, PortState};
 use crate::fact::{Fact, Facts, Gap, Id, Subject, counter, device, known, netdev, port, selector};
 
-use super::{group, tally};
+use super::group;
 
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new(
@@ -84,15 +84,11 @@ fn named(facts: &Facts, node: Id) -> Several<Vec<Id>> {
     named.or_others(facts.members(Subject::Selector, node).err())
 }
 
-fn is_active(state: PortState) -> bool {
-    matches!(state, PortState::Active | PortState::ActiveDefer)
-}
-
 fn had_link(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     let mut open: Option<Gap> = None;
     match facts.get(port, port::STATE) {
         Fact::Known(state, _)
-            if is_active(state) || matches!(state, PortState::Init | PortState::Armed) =>
+            if state.is_active() || matches!(state, PortState::Init | PortState::Armed) =>
         {
             return Fact::derived(true, format!("its state is {}", state.word()));
         }
@@ -106,13 +102,11 @@ fn had_link(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
         Fact::Known(..) => {}
         Fact::Unknown(gap) => open = Some(gap),
     }
-    if let Some(gap) = tally::incomplete(facts, port, Subject::Counter) {
+    if let Some(gap) = facts.incomplete(port, Subject::Counter) {
         open = Some(gap);
     }
-    let software = facts
-        .parent(port)
-        .and_then(|device| facts.known(device, device::SOFTWARE));
-    let software = software == Some(true);
+    let is_software = |device| facts.known(device, device::SOFTWARE) == Some(true);
+    let software = facts.parent(port).is_some_and(is_software);
     for id in facts.below(port, Subject::Counter) {
         if facts.known(id, counter::CLASS) != Some(CounterClass::Flap) {
             continue;
@@ -178,7 +172,7 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
         }
     }
     let state = facts.get(port, port::STATE);
-    if state.known().is_some_and(|s| is_active(*s)) {
+    if state.known().is_some_and(|s| s.is_active()) {
         return Fact::derived(true, "it is active");
     }
     let had_link = facts.get(port, port::HAD_LINK);
@@ -189,7 +183,7 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     if let Ok(Some(how)) = &equals {
         return Fact::derived(true, how);
     }
-    let others = tally::incomplete(facts, node, Subject::Port);
+    let others = facts.incomplete(node, Subject::Port);
     if others.is_none() && ports.len() == 1 {
         return Fact::derived(true, "it is the node's only RDMA port");
     }
@@ -202,9 +196,11 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     if let Some(gap) = gaps.into_iter().flatten().next() {
         return Fact::Unknown(gap.clone());
     }
-    let another = ports
-        .iter()
-        .find(|p| facts.known(**p, port::STATE).is_some_and(is_active));
+    let another = ports.iter().find(|p| {
+        facts
+            .known(**p, port::STATE)
+            .is_some_and(PortState::is_active)
+    });
     match another {
         Some(other) => Fact::derived(
             false,
@@ -222,20 +218,17 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
 /// Whether most of the equal ports, this one counted, are active: how, or that they are not, or what is missing to tell.
 fn active_equals(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Result<Option<String>, Gap> {
     let others = ports.iter().copied().filter(|other| *other != port);
-    let state = |port| facts.get(port, port::STATE).map(is_active);
+    let state = |port| facts.get(port, port::STATE).map(PortState::is_active);
     let equals = group::of_equals(facts, others, port, state)?;
     let equals: Several<bool> = equals.into_iter().collect();
     let answered = equals.answered();
     let active = answered.iter().filter(|active| **active).count();
-    let lost = tally::incomplete(facts, node, Subject::Port);
+    let lost = facts.incomplete(node, Subject::Port);
     if 2 * active > equals.members() + 1 {
         let how = format!("{active} of its {} equals are active", answered.len());
         return lost.map_or(Ok(Some(how)), Err);
     }
-    match equals.open().cloned().or(lost) {
-        Some(gap) => Err(gap),
-        None => Ok(None),
-    }
+    equals.open().cloned().or(lost).map_or(Ok(None), Err)
 }
 
 fn netdev_intended(facts: &Facts, netdev: Id) -> Fact<bool> {

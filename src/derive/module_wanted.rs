@@ -32,7 +32,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// Management datagrams are sent on InfiniBand ports only.
 fn for_infiniband(facts: &Facts, node: Id) -> Fact<bool> {
-    let layers = Several::of(facts, node, Subject::Port, port::LINK_LAYER);
+    let layers = Several::of(facts, node, port::LINK_LAYER);
     match layers.find(|(_, layer)| *layer == LinkLayer::InfiniBand) {
         Ok(Some((id, _))) => Fact::derived(true, format!("InfiniBand port {}", facts.name(*id))),
         Ok(None) => Fact::derived(false, "no InfiniBand port"),

@@ -127,9 +127,7 @@ impl Versions {
 
 /// A variable's value: `None` where it is known not to be set.
 fn setting(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
-    facts
-        .named(Subject::Variable, node, name, variable::VALUE)
-        .into_result()
+    facts.named(node, name, variable::VALUE).into_result()
 }
 
 /// A numeric variable's value, by NCCL's way to read numbers; `None` where the default holds.

@@ -2,7 +2,7 @@
 
 use super::Derivation;
 use super::setting::names;
-use super::{group, majority, tally};
+use super::{group, majority};
 use crate::fact::device::Role;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Key, Subject, Typed, device, known, netdev, node, port};
@@ -56,7 +56,7 @@ fn copy<T: Typed>(facts: &mut Facts, node: Id, port: Id, from: Key<T>, to: Key<T
 
 /// Whether most equal ports with a network device have it up. Two that differ are no majority.
 fn equals_up(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
-    if let Some(gap) = tally::incomplete(facts, node, Subject::Port) {
+    if let Some(gap) = facts.incomplete(node, Subject::Port) {
         return Fact::Unknown(gap);
     }
     let up = |port: Id| facts.get(port, port::NETDEV_UP);

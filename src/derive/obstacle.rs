@@ -21,7 +21,7 @@ fn derive(facts: &mut Facts, node: Id) {
         return;
     }
     let (candidates, open) = candidates(facts, node);
-    let open = open.or(super::tally::incomplete(facts, node, Subject::Port));
+    let open = open.or(facts.incomplete(node, Subject::Port));
     for id in all {
         let Some(name) = facts.known(id, obstacle::INTERFACE) else {
             continue;

@@ -1,7 +1,6 @@
 //! What the ports of an adapter need of its PCIe path.
 
 use super::Derivation;
-use crate::fact::port::PortState;
 use crate::fact::{BitRate, Fact, Facts, Id, Subject, device, function, port};
 
 /// The derivation.
@@ -33,7 +32,7 @@ fn fastest(facts: &Facts, node: Id, function: Id) -> Fact<BitRate> {
         for port in facts.below(device, Subject::Port) {
             let intended = facts.get(port, port::INTENDED);
             match intended.zip(facts.get(port, port::STATE)) {
-                Fact::Known((true, PortState::Active | PortState::ActiveDefer), _) => {
+                Fact::Known((true, state), _) if state.is_active() => {
                     if let Some(own) = facts.get(port, port::RATE).or_open(&mut open) {
                         rate = rate.max(own);
                     }

@@ -3,7 +3,6 @@
 use super::Derivation;
 use std::sync::Arc;
 
-use super::tally;
 use crate::fact::kleene::Several;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, netdev, port};
@@ -15,7 +14,7 @@ pub(super) const DERIVATION: Derivation = Derivation::new("rail", &["port.intend
 /// Compares the networks and addresses of the netdevs of intended RoCE ports.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     // What keeps the list of rails from being whole.
-    let mut open = tally::incomplete(facts, node, Subject::Port);
+    let mut open = facts.incomplete(node, Subject::Port);
     let mut rails: Vec<Id> = Vec::new();
     let mut others: Vec<(Id, Gap)> = Vec::new();
     let netdevs: Vec<Id> = facts.below(node, Subject::Netdev).collect();

@@ -9,7 +9,6 @@ use super::Derivation;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::tally;
 use crate::fact::kleene::Several;
 use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::setting::{self, SettingRole};
@@ -55,7 +54,7 @@ fn is_set(facts: &Facts, node: Id, name: &str) -> Fact<bool> {
 }
 
 fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
-    let drivers = Several::of(facts, node, Subject::Device, device::DRIVER);
+    let drivers = Several::of(facts, node, device::DRIVER);
     Fact::of(
         drivers.count(|(_, driver)| &**driver == "efa"),
         "the devices' drivers",
@@ -70,7 +69,7 @@ fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
         return;
     };
     let mut empty: Vec<&str> = Vec::new();
-    let mut gap: Option<Gap> = tally::incomplete(facts, node, Subject::Port);
+    let mut gap: Option<Gap> = facts.incomplete(node, Subject::Port);
     for at in facts.below(node, Subject::Port) {
         let meant = (|| {
             Ok::<bool, Gap>(

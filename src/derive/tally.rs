@@ -3,9 +3,7 @@
 use super::Derivation;
 use crate::fact::kleene::Several;
 use crate::fact::port::PortState;
-use crate::fact::{
-    Fact, Facts, Gap, Id, Key, Subject, Typed, cluster, device, function, node, port,
-};
+use crate::fact::{Fact, Facts, Id, Key, Subject, Typed, cluster, device, function, node, port};
 
 /// How many nodes are judged together.
 pub fn cluster(facts: &mut Facts, nodes: u64) {
@@ -24,21 +22,19 @@ pub(super) fn node(facts: &mut Facts, node: Id) {
         facts.set_at_least(node, key, count, least);
     }
     for device in facts.below(node, Subject::Device).collect::<Vec<_>>() {
-        let intended = any(facts, device, Subject::Port, port::INTENDED, |v| *v);
+        let intended = any(facts, device, port::INTENDED, |v| *v);
         facts.set(device, device::INTENDED, intended);
     }
-    count(
-        facts,
-        node,
-        node::RDMA_FUNCTIONS,
-        function::RDMA_EXPECTED,
-        |v| *v,
-    );
-    count(facts, node, node::INTENDED_PORTS, port::INTENDED, |v| *v);
+    for (key, of) in [
+        (node::RDMA_FUNCTIONS, function::RDMA_EXPECTED),
+        (node::INTENDED_PORTS, port::INTENDED),
+    ] {
+        count(facts, node, key, of, |v| *v);
+    }
     facts.set(node, node::JOB_NODE, takes_part(facts, node));
-    let is_active = |v: &PortState| matches!(v, PortState::Active | PortState::ActiveDefer);
+    let is_active = |state: &PortState| state.is_active();
     count(facts, node, node::ACTIVE_PORTS, port::STATE, is_active);
-    let one = any(facts, node, Subject::Port, port::STATE, is_active);
+    let one = any(facts, node, port::STATE, is_active);
     facts.set(node, node::HAS_ACTIVE_PORT, one);
 }
 
@@ -59,11 +55,6 @@ fn takes_part(facts: &Facts, node: Id) -> Fact<bool> {
     Fact::of(any, "ports that are intended for use, and GPUs")
 }
 
-/// Why not all instances of a subject below an ancestor are known, where they are not.
-pub fn incomplete(facts: &Facts, ancestor: Id, subject: Subject) -> Option<Gap> {
-    facts.incomplete(ancestor, subject)
-}
-
 /// States how many instances have a fact for which the predicate holds; unknown where one of them, or their number, is.
 fn count<T: Typed>(
     facts: &mut Facts,
@@ -72,26 +63,25 @@ fn count<T: Typed>(
     key: Key<T>,
     holds: impl Fn(&T) -> bool,
 ) {
-    let each = Several::of(facts, node, key.subject, key);
+    let each = Several::of(facts, node, key);
     let (count, least) = each.counted(|(_, value)| holds(value));
-    facts.set_at_least(node, to, Fact::of(count, of_each(key.subject, key)), least);
+    facts.set_at_least(node, to, Fact::of(count, of_each(key)), least);
 }
 
 /// Whether the predicate holds for one instance at least: known as soon as it does for one.
 fn any<T: Typed>(
     facts: &Facts,
     ancestor: Id,
-    subject: Subject,
     key: Key<T>,
     holds: impl Fn(&T) -> bool,
 ) -> Fact<bool> {
-    match Several::of(facts, ancestor, subject, key).find(|(_, value)| holds(value)) {
+    match Several::of(facts, ancestor, key).find(|(_, value)| holds(value)) {
         Ok(Some((id, _))) => Fact::derived(true, facts.name(*id).to_owned()),
-        Ok(None) => Fact::derived(false, of_each(subject, key)),
+        Ok(None) => Fact::derived(false, of_each(key)),
         Err(gap) => Fact::Unknown(gap),
     }
 }
 
-fn of_each<T>(subject: Subject, key: Key<T>) -> String {
-    format!("{} of each {}", key.path(), subject.name())
+fn of_each<T>(key: Key<T>) -> String {
+    format!("{} of each {}", key.path(), key.subject.name())
 }

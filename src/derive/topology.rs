@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use self::distance::PciLocation;
 use self::near::Nearest;
-use super::tally;
 use crate::fact::gpu_nic::Distance;
 use crate::fact::kleene::Several;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node};
@@ -60,7 +59,7 @@ struct Nic {
 
 fn nics(facts: &Facts, node: Id) -> Vec<Nic> {
     let mut by_pci: HashMap<Arc<str>, Vec<Id>> = HashMap::new();
-    let mut lost = tally::incomplete(facts, node, Subject::Device);
+    let mut lost = facts.incomplete(node, Subject::Device);
     for device in facts.below(node, Subject::Device) {
         match facts.get(device, device::PCI) {
             Fact::Known(pci, _) => by_pci.entry(pci).or_default().push(device),
@@ -134,8 +133,8 @@ fn counts(
     nics: &[Nic],
     distances: &[Vec<Fact<Distance>>],
 ) {
-    let functions = tally::incomplete(facts, node, Subject::Function);
-    let all_gpus = tally::incomplete(facts, node, Subject::Gpu);
+    let functions = facts.incomplete(node, Subject::Function);
+    let all_gpus = facts.incomplete(node, Subject::Gpu);
     let mut open = functions.clone();
     let counting = |nic: &&Nic| nic.counts.clone().or_open(&mut open) == Some(true);
     let cards: BTreeSet<&str> = nics.iter().filter(counting).map(|nic| &*nic.card).collect();
@@ -153,7 +152,7 @@ fn counts(
     let nearest = near::shortest(pairs, functions.or(all_gpus));
     facts.set(node, node::NEAREST_PAIR, nearest);
 
-    let drivers = Several::of(facts, node, Subject::Device, device::DRIVER);
+    let drivers = Several::of(facts, node, device::DRIVER);
     let efa = drivers.any(|(_, driver)| &**driver == "efa");
     facts.set(
         node,

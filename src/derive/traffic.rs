@@ -10,7 +10,7 @@ use super::Derivation;
 use std::sync::Arc;
 
 use super::agreement::{Used, agree};
-use super::{group, tally};
+use super::group;
 use crate::fact::device::NodeType;
 use crate::fact::kleene::Several;
 use crate::fact::netdev::Trust;
@@ -75,9 +75,7 @@ fn state<T: Typed>(facts: &mut Facts, id: Id, key: Key<T>, outcome: Result<T, Ga
 
 /// A variable's value; `None` where it is known not to be set.
 fn variable(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
-    facts
-        .named(Subject::Variable, node, name, variable::VALUE)
-        .into_result()
+    facts.named(node, name, variable::VALUE).into_result()
 }
 
 /// Whether any variable of NCCL's is in effect.
@@ -259,9 +257,7 @@ fn used(facts: &Facts, port: Id) -> Result<bool, Gap> {
         .ok_or_else(|| Gap::missing("device"))?;
     let all = [
         facts.value(port, port::INTENDED),
-        facts
-            .value(port, port::STATE)
-            .map(|state| matches!(state, PortState::Active | PortState::ActiveDefer)),
+        facts.value(port, port::STATE).map(PortState::is_active),
         facts
             .value(device, device::NODE_TYPE)
             .map(|kind| kind == NodeType::Ca),
@@ -433,7 +429,7 @@ fn buffers(
 
 /// Whether the traffic of all used ports of one board is treated alike. Ports of another board may be of another network.
 fn agreement(facts: &mut Facts, node: Id) {
-    let lost = tally::incomplete(facts, node, Subject::Traffic);
+    let lost = facts.incomplete(node, Subject::Traffic);
     let mut used: Vec<Used> = lost.map(Used::Open).into_iter().collect();
     for id in facts.below(node, Subject::Traffic) {
         match facts.value(id, traffic::USED) {

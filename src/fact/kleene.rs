@@ -12,7 +12,7 @@
 //! | [`Several::find`] | the first for which it holds | none, if all are known |
 //! | [`Several::count`], [`Several::max`], [`Several::known`] | | known, if all are known |
 
-use super::{Fact, Facts, Gap, Id, Key, Subject, Typed};
+use super::{Fact, Facts, Gap, Id, Key, Typed};
 
 /// What is known of several things: the values of those that answered, and why others are missing.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,11 +54,11 @@ impl<T> FromIterator<Fact<T>> for Several<T> {
 }
 
 impl<T: Typed> Several<(Id, T)> {
-    /// A fact of each instance of a subject below an ancestor, with the instance. If not all instances are known, there may be others.
-    pub fn of(facts: &Facts, ancestor: Id, subject: Subject, key: Key<T>) -> Self {
+    /// A fact of each instance of its subject below an ancestor, with the instance. If not all instances are known, there may be others.
+    pub fn of(facts: &Facts, ancestor: Id, key: Key<T>) -> Self {
         let with = |id: Id| facts.get(id, key).map(|value| (id, value));
-        let members: Self = facts.below(ancestor, subject).map(with).collect();
-        members.or_others(facts.incomplete(ancestor, subject))
+        let members: Self = facts.below(ancestor, key.subject).map(with).collect();
+        members.or_others(facts.incomplete(ancestor, key.subject))
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::fact::{Membership, Origin, device, port};
+    use crate::fact::{Membership, Origin, Subject, device, port};
 
     fn gap(what: &str) -> Gap {
         Gap::missing(what.to_owned())
@@ -252,14 +252,14 @@ mod tests {
                 facts.set(id, port::LID, Fact::Known(lid, Origin::Stated));
             }
         }
-        let lids = Several::of(&facts, node, Subject::Port, port::LID);
+        let lids = Several::of(&facts, node, port::LID);
         assert_eq!(lids.any(|(_, lid)| *lid == 3), Ok(true));
         assert!(lids.any(|(_, lid)| *lid == 4).is_err());
-        let firmware = Several::of(&facts, node, Subject::Device, device::FIRMWARE);
+        let firmware = Several::of(&facts, node, device::FIRMWARE);
         assert_eq!(firmware.all(|(_, text)| &**text == "1"), Ok(true));
         // A device whose ports nobody knows may have one more.
         facts.instance(Subject::Device, node, "c");
-        let ports = Several::of(&facts, node, Subject::Port, port::LID);
+        let ports = Several::of(&facts, node, port::LID);
         assert!(ports.at_least(9, |_| true).is_err());
     }
 

@@ -24,6 +24,13 @@ words! {
     }
 }
 
+impl PortState {
+    /// Whether it carries traffic.
+    pub fn is_active(self) -> bool {
+        matches!(self, PortState::Active | PortState::ActiveDefer)
+    }
+}
+
 words! {
     /// Physical state of a port (InfiniBand Architecture Specification, PortInfo.PortPhysicalState).
     pub enum PhysState {

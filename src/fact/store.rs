@@ -277,16 +277,10 @@ impl Facts {
     }
 
     /// A fact of the instance of this name; `None` if there is none, which is known only where all are.
-    pub fn named<T: Typed>(
-        &self,
-        subject: Subject,
-        parent: Id,
-        name: &str,
-        key: Key<T>,
-    ) -> Fact<Option<T>> {
-        match self.find(subject, parent, name) {
+    pub fn named<T: Typed>(&self, parent: Id, name: &str, key: Key<T>) -> Fact<Option<T>> {
+        match self.find(key.subject, parent, name) {
             Some(id) => self.get(id, key).map(Some),
-            None => self.complete(subject, parent).map(|()| None),
+            None => self.complete(key.subject, parent).map(|()| None),
         }
     }
 

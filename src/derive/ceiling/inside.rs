@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::term::{Term, least};
 use super::{does, is_nvidia};
 use crate::derive::bandwidth_model;
-use crate::derive::tally;
 use crate::fact::gpu_pair::{P2p, P2pPath};
 use crate::fact::hop::IdleReduction;
 use crate::fact::kleene::Several;
@@ -42,7 +41,7 @@ impl Inside {
 
 /// The node's GPUs that NCCL can use.
 pub(super) fn gpus(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
-    if let Some(gap) = tally::incomplete(facts, node, Subject::Gpu) {
+    if let Some(gap) = facts.incomplete(node, Subject::Gpu) {
         return Err(gap);
     }
     let mut found = Vec::new();
@@ -62,7 +61,7 @@ fn has_nvlink(facts: &Facts, gpus: &[Id]) -> Result<bool, Gap> {
 
 /// The pairs of these GPUs.
 fn pairs(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Vec<(Id, usize, usize)>, Gap> {
-    if let Some(gap) = tally::incomplete(facts, node, Subject::GpuPair) {
+    if let Some(gap) = facts.incomplete(node, Subject::GpuPair) {
         return Err(gap);
     }
     let place = |name: Arc<str>| gpus.iter().position(|gpu| *facts.name(*gpu) == *name);

@@ -8,7 +8,6 @@ use super::term::{Term, least};
 use crate::derive::bandwidth_model;
 use crate::derive::bandwidth_model::Wire;
 use crate::derive::pcie_peers::turning_ports;
-use crate::derive::tally;
 use crate::fact::gpu_nic::{self, Distance};
 use crate::fact::node::Gpudirect;
 use crate::fact::path::BoundBy;
@@ -97,7 +96,7 @@ struct NearestGpus {
 
 /// The GPUs nearest to a function; `None` where the node has none.
 fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<NearestGpus>, Gap> {
-    if let Some(gap) = tally::incomplete(facts, node, Subject::Gpu) {
+    if let Some(gap) = facts.incomplete(node, Subject::Gpu) {
         return Err(gap);
     }
     let mut best: Option<NearestGpus> = None;

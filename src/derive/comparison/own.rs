@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Realm, Sample};
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::gid::GidKind;
-use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::port::LinkLayer;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, netdev, port, variable};
 
 /// Why identities of a redacted recording say nothing beside others.
@@ -51,7 +51,7 @@ impl Sample {
 
 fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
     let both = [ComparedProperty::Guid, ComparedProperty::Lid];
-    if let Some(gap) = crate::derive::tally::incomplete(facts, node, Subject::Port) {
+    if let Some(gap) = facts.incomplete(node, Subject::Port) {
         sample.own_unknown(&both, &gap);
     }
     for id in facts.below(node, Subject::Port) {
@@ -93,7 +93,7 @@ fn ports(facts: &Facts, node: Id, sample: &mut Sample) {
 /// The LID of an active port, with its subnet; none if it has none.
 fn lid(facts: &Facts, id: Id) -> Result<Option<String>, Gap> {
     let state = facts.value(id, port::STATE)?;
-    if !matches!(state, PortState::Active | PortState::ActiveDefer) {
+    if !state.is_active() {
         return Ok(None);
     }
     let lid = facts.value(id, port::LID)?;

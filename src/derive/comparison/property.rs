@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Realm, Sample, TextOrReason, group, said, sides};
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::device::{NodeType, Role};
-use crate::fact::port::{LinkLayer, PortState};
+use crate::fact::port::LinkLayer;
 use crate::fact::{
     Fact, Facts, Gap, Id, Key, Subject, Typed, Value, device, gpu, interface, module, netdev, node,
     port, selection, traffic, variable,
@@ -191,7 +191,7 @@ impl SampleReader<'_> {
     /// The ports that a job uses: intended, active, and not of the machine's own traffic.
     fn ports(&mut self) {
         let facts = self.facts;
-        let mut open = crate::derive::tally::incomplete(facts, self.node, Subject::Port);
+        let mut open = facts.incomplete(self.node, Subject::Port);
         let mut used: Vec<(Id, LinkLayer)> = Vec::new();
         for id in facts.below(self.node, Subject::Port) {
             let Some(device) = facts.parent(id) else {
@@ -205,7 +205,7 @@ impl SampleReader<'_> {
             }
             let layer = (|| {
                 let state = facts.value(id, port::STATE)?;
-                if !matches!(state, PortState::Active | PortState::ActiveDefer) {
+                if !state.is_active() {
                     return Ok(None);
                 }
                 facts.value(device, device::ROLE)?;

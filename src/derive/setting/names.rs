@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::interfaces;
-use crate::derive::tally;
 use crate::fact::kleene::{Several, proven};
 use crate::fact::port::PortState;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, interface, known, port, setting};
@@ -123,7 +122,7 @@ impl Named {
             interfaces: interfaces(facts, node),
             interfaces_open: facts.members(Subject::Interface, node).err(),
             ports: facts.below(node, Subject::Port).filter_map(port).collect(),
-            ports_open: tally::incomplete(facts, node, Subject::Port),
+            ports_open: facts.incomplete(node, Subject::Port),
         }
     }
 

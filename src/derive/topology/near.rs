@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::distance::{self, PciLocation};
 use super::pairs::place_of_gpu;
 use super::{Nic, pairing};
-use crate::derive::tally;
 use crate::fact::gpu_nic::Distance;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, bridge, gpu, known, node};
 
@@ -61,7 +60,7 @@ pub(super) struct Nearest {
 impl Nearest {
     /// The nearest of these, to which a GPU has these distances.
     pub(super) fn of(facts: &Facts, node: Id, nics: &[Nic], distances: &[Fact<Distance>]) -> Self {
-        let functions = tally::incomplete(facts, node, Subject::Function);
+        let functions = facts.incomplete(node, Subject::Function);
         let pairs = nics.iter().zip(distances).map(|(nic, d)| (&nic.counts, d));
         let distance = shortest(pairs, functions.clone());
         let nearest = match (&distance, &functions) {
@@ -133,7 +132,7 @@ pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], near
 fn siblings_near(facts: &Facts, node: Id, gpus: &[Id], nearest: &[Nearest], gpu: Id) -> Fact<bool> {
     let model = known!(facts.get(gpu, gpu::ID));
     let (mut near, mut all, mut undecided) = (0usize, 0usize, 0usize);
-    let mut open = tally::incomplete(facts, node, Subject::Gpu);
+    let mut open = facts.incomplete(node, Subject::Gpu);
     let more = open.is_some();
     for (other, found) in gpus.iter().zip(nearest) {
         match (&facts.get(*other, gpu::ID), &found.distance) {
@@ -167,7 +166,7 @@ fn paired(
     nics: &[Nic],
     nearest: &[Nearest],
 ) -> Result<Paired, Gap> {
-    if let Some(gap) = tally::incomplete(facts, node, Subject::Gpu) {
+    if let Some(gap) = facts.incomplete(node, Subject::Gpu) {
         return Err(gap);
     }
     // Ports and functions of one card are one adapter.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Nic;
 use super::distance::{self, PciLocation};
-use crate::derive::tally;
 use crate::fact::gpu_nic::Distance;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Subject, gpu, gpu_nic, gpu_pair, node,
@@ -30,7 +29,7 @@ pub(super) fn gpu_nics(
     nics: &[Nic],
 ) -> Vec<Vec<Fact<Distance>>> {
     let numa_nodes = facts.get(node, node::NUMA_NODES);
-    let all = tally::incomplete(facts, node, Subject::Function);
+    let all = facts.incomplete(node, Subject::Function);
     let mut distances = Vec::with_capacity(gpus.len());
     for &gpu in gpus {
         let place = place_of_gpu(facts, gpu);
@@ -57,10 +56,7 @@ pub(super) fn gpu_nics(
 
 pub(super) fn gpu_pairs(facts: &mut Facts, node: Id, gpus: &[Id]) {
     let numa_nodes = facts.get(node, node::NUMA_NODES);
-    let members = membership(
-        tally::incomplete(facts, node, Subject::Gpu),
-        "each two GPUs",
-    );
+    let members = membership(facts.incomplete(node, Subject::Gpu), "each two GPUs");
     facts.set_members(Subject::GpuPair, node, members);
     let mut physical: Vec<(Id, PciLocation)> = gpus
         .iter()

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::Nic;
 use super::near::Nearest;
-use crate::derive::tally;
 use crate::fact::node::TopoFile;
-use crate::fact::port::PortState;
 use crate::fact::{Fact, Facts, Gap, Id, Subject, device, function, gpu, node, port, selection};
 
 type Texts = Arc<[Arc<str>]>;
@@ -50,7 +48,7 @@ fn near_selected(facts: &Facts, nics: &[Nic], near: &[usize], hcas: &[Arc<str>])
         }
         for port in facts.below(*device, Subject::Port) {
             match facts.get(port, port::STATE) {
-                Fact::Known(PortState::Active | PortState::ActiveDefer, _) => active = Ok(()),
+                Fact::Known(state, _) if state.is_active() => active = Ok(()),
                 Fact::Known(..) => {}
                 Fact::Unknown(gap) => active = active.or(Err(gap)),
             }
@@ -128,8 +126,9 @@ pub(super) fn misses(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic]) {
                     missing.push(format!("GPU {}", facts.name(*gpu)).into());
                 }
             }
-            let mut open = tally::incomplete(facts, node, Subject::Gpu)
-                .or_else(|| tally::incomplete(facts, node, Subject::Function));
+            let mut open = facts
+                .incomplete(node, Subject::Gpu)
+                .or_else(|| facts.incomplete(node, Subject::Function));
             for nic in nics {
                 let device = |id: &Id| has(facts.name(*id));
                 if has(facts.name(nic.function)) || nic.devices.iter().any(device) {

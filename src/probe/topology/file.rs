@@ -17,7 +17,7 @@ type Texts = Arc<[Arc<str>]>;
 
 /// States which file NCCL takes the topology from, and what it finds there. For the probe that knows the variables in effect, at its end.
 pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let named = facts.named(Subject::Variable, node, TOPO_FILE, variable::VALUE);
+    let named = facts.named(node, TOPO_FILE, variable::VALUE);
     let (path, origin, by_itself) = match named {
         Fact::Known(Some(path), origin) => (path, origin, false),
         Fact::Known(None, origin) => (VIRTUAL_TOPOLOGY.into(), origin, true),
