@@ -16,11 +16,13 @@ use std::sync::Arc;
 
 use crate::fact::device::Role;
 use crate::fact::gid::{GidKind, GidType};
+use crate::fact::kleene::proven;
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::port::{LinkLayer, NcclGid};
 use crate::fact::variable::VariableEffect;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Phrase, Subject, device, node, port, selection, selector, variable,
+    Fact, Facts, Gap, Id, Membership, Origin, Phrase, Subject, device, node, port, selection,
+    selector, variable,
 };
 use crate::nccl_rules::{gid, number};
 use dictionary::VariableKind;
@@ -49,8 +51,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     let ports = hca::ports(facts, node);
     selectors(facts, node, ports.all());
     let chosen = facts.instance(Subject::Selection, node, "NCCL");
-    let how = crate::fact::Origin::derived("one for each node");
-    let members = crate::fact::Membership::Known(how);
+    let members = Membership::Known(Origin::derived("one for each node"));
     facts.set_members(Subject::Selection, node, members);
     choose_interface(facts, node, chosen, &versions);
     choose_hcas(facts, node, chosen, &ports, &versions);
@@ -126,7 +127,7 @@ impl Versions {
 }
 
 /// A variable's value: `None` where it is known not to be set.
-fn setting(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
+pub(super) fn setting(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
     facts.named(node, name, variable::VALUE).into_result()
 }
 
@@ -173,12 +174,10 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
     let value = match &value {
         Fact::Known(value, _) => value,
         Fact::Unknown(gap) => {
-            let gap = || gap.clone();
-            facts.set(id, variable::READ_AS, Fact::Unknown(gap()));
-            facts.set(id, variable::MISREAD, Fact::Unknown(gap()));
-            facts.set(id, variable::REFUSED, Fact::Unknown(gap()));
-            facts.set(id, variable::EFFECT, Fact::Unknown(gap()));
-            return;
+            let read = [variable::READ_AS.index, variable::MISREAD.index];
+            facts.leave_open(id, &read, gap);
+            let done = [variable::REFUSED.index, variable::EFFECT.index];
+            return facts.leave_open(id, &done, gap);
         }
     };
     let entry = entry.filter(|entry| entry.kind != VariableKind::Other);
@@ -201,25 +200,25 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
         }
         effect => Ok(effect),
     };
-    facts.set(id, variable::EFFECT, fact(&effect, origin));
+    facts.set(id, variable::EFFECT, Fact::of(effect, origin));
 }
 
-fn fact<T: Clone>(result: &Result<T, Gap>, how: impl Into<Phrase>) -> Fact<T> {
-    Fact::of(result.clone(), how)
+/// What follows from a result.
+fn told<T, U>(
+    result: &Result<T, Gap>,
+    how: impl Into<Phrase>,
+    say: impl FnOnce(&T) -> U,
+) -> Fact<U> {
+    Fact::of(result.as_ref().map(say).map_err(Gap::clone), how)
 }
 
 /// An instance of each entry of the two lists.
 fn selectors(facts: &mut Facts, node: Id, ports: Result<&[Port], Gap>) {
     let hcas = setting(facts, node, "NCCL_IB_HCA");
     let names = setting(facts, node, "NCCL_SOCKET_IFNAME");
-    let members = match (&hcas, &names) {
-        (Ok(_), Ok(_)) => {
-            let how = crate::fact::Origin::derived("NCCL_IB_HCA and NCCL_SOCKET_IFNAME");
-            crate::fact::Membership::Known(how)
-        }
-        (Err(gap), _) | (_, Err(gap)) => crate::fact::Membership::Unknown(gap.clone()),
-    };
-    facts.set_members(Subject::Selector, node, members);
+    let open = hcas.as_ref().and(names.as_ref()).err().cloned();
+    let how = Origin::derived("NCCL_IB_HCA and NCCL_SOCKET_IFNAME");
+    facts.set_members(Subject::Selector, node, Membership::known_unless(open, how));
     if let Ok(Some(text)) = &hcas {
         let of = ports.map(|ports| ports.iter().map(Named::port).collect());
         list_of(facts, node, "NCCL_IB_HCA", &List::parse(text, 32), &of);
@@ -303,22 +302,14 @@ fn list_of(facts: &mut Facts, node: Id, of: &str, list: &List, named: &Result<Ve
         let inactive: Vec<&Named> = own.iter().copied().filter(down).collect();
         facts.derive(id, selector::NAMED, shown(own.clone()), &how);
         let open = own.iter().find_map(|n| n.active.as_result().err());
-        let names_inactive = match (inactive.is_empty(), open) {
-            (false, _) => Fact::derived(true, &how),
-            (true, None) => Fact::derived(false, &how),
-            (true, Some(gap)) => Fact::Unknown(gap.clone()),
-        };
-        facts.set(id, selector::NAMES_INACTIVE, names_inactive);
+        let names_inactive = proven(!inactive.is_empty(), open);
+        facts.set(id, selector::NAMES_INACTIVE, Fact::of(names_inactive, &how));
         facts.derive(id, selector::INACTIVE, shown(inactive), &how);
         facts.derive(id, selector::MATCHED, shown(matched), &how);
+        let distance = |n: &Named| strsim::damerau_levenshtein(entry.name.trim(), &n.name);
         let nearest = named
             .iter()
-            .map(|n| {
-                (
-                    strsim::damerau_levenshtein(entry.name.trim(), &n.name),
-                    &n.name,
-                )
-            })
+            .map(|n| (distance(n), &n.name))
             .filter(|(distance, name)| *distance <= 2 && *distance < name.len())
             .min_by_key(|(distance, _)| *distance)
             .map_or_else(|| Arc::from("none"), |(_, name)| Arc::clone(name));
@@ -336,11 +327,9 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
     })();
     let entries = interface::entries(facts, node);
     let long = |text: &Option<Arc<str>>| text.as_ref().is_some_and(|text| text.len() > 1);
-    let forced = wish
-        .as_ref()
-        .map_err(Gap::clone)
-        .map(|wish| long(&wish.names) || long(&wish.comm_id));
-    let forced = fact(&forced, "NCCL_SOCKET_IFNAME, NCCL_COMM_ID");
+    let forced = told(&wish, "NCCL_SOCKET_IFNAME, NCCL_COMM_ID", |wish| {
+        long(&wish.names) || long(&wish.comm_id)
+    });
     facts.set(chosen, selection::INTERFACE_FORCED, forced);
     let all = wish.as_ref().map_err(Gap::clone).and_then(|wish| {
         let entries = entries.as_ref().map_err(Gap::clone)?;
@@ -356,39 +345,24 @@ fn choose_interface(facts: &mut Facts, node: Id, chosen: Id, versions: &Versions
         Ok(interface::Choice { names, ..choice })
     });
     let how = format!("the rule of {}", versions.name());
-    let first = choice.as_ref().map_err(Gap::clone).map(|choice| {
-        choice
-            .names
-            .first()
-            .cloned()
-            .unwrap_or_else(|| "none".into())
+    let first = told(&choice, &how, |choice| {
+        (choice.names.first().cloned()).unwrap_or_else(|| "none".into())
     });
-    let why = choice
-        .as_ref()
-        .map_err(Gap::clone)
-        .map(|choice| Arc::<str>::from(&*choice.why));
-    let reach = choice
-        .as_ref()
-        .map_err(Gap::clone)
-        .map(|choice| interface::reach(facts, node, choice.names.first().map(|name| &**name)));
-    let there = entries.as_ref().map_err(Gap::clone).map(|entries| {
+    let why = told(&choice, &how, |choice| Arc::<str>::from(&*choice.why));
+    let reach = told(&choice, &how, |choice| {
+        interface::reach(facts, node, choice.names.first().map(|name| &**name))
+    });
+    let there = told(&entries, "getifaddrs", |entries| {
         let names: BTreeSet<&Arc<str>> = entries.iter().map(|e| &e.name).collect();
-        let names: Arc<[Arc<str>]> = names.into_iter().cloned().collect();
-        names
+        names.into_iter().cloned().collect::<Arc<[_]>>()
     });
-    let rehearsed = first
-        .clone()
-        .and_then(|name| connection(facts, node, &name));
-    facts.set(
-        node,
-        crate::fact::node::CONNECTION_REHEARSAL,
-        fact(&rehearsed, &how),
-    );
-    facts.set(chosen, selection::INTERFACE, fact(&first, &how));
-    facts.set(chosen, selection::INTERFACES, fact(&all, &how));
-    facts.set(chosen, selection::INTERFACE_WHY, fact(&why, &how));
-    facts.set(chosen, selection::INTERFACE_REACH, fact(&reach, &how));
-    let there = fact(&there, "getifaddrs");
+    let rehearsed = (first.clone().into_result()).and_then(|name| connection(facts, node, &name));
+    let rehearsed = Fact::of(rehearsed, &how);
+    facts.set(node, node::CONNECTION_REHEARSAL, rehearsed);
+    facts.set(chosen, selection::INTERFACE, first);
+    facts.set(chosen, selection::INTERFACES, Fact::of(all, &how));
+    facts.set(chosen, selection::INTERFACE_WHY, why);
+    facts.set(chosen, selection::INTERFACE_REACH, reach);
     facts.set(chosen, selection::INTERFACE_CHOICE, there);
 }
 
@@ -420,14 +394,13 @@ fn wants_hcas(facts: &Facts, node: Id) -> Result<Option<String>, Gap> {
 fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, versions: &Versions) {
     let list = setting(facts, node, "NCCL_IB_HCA");
     let off = wants_hcas(facts, node);
-    let wants = off.as_ref().map_err(Gap::clone).map(Option::is_none);
-    let wants_hcas = fact(&wants, "NCCL_IB_DISABLE, NCCL_NET");
-    facts.set(chosen, selection::WANTS_HCAS, wants_hcas);
-    let forced = list.as_ref().map_err(Gap::clone).map(|list| {
-        list.as_deref()
-            .is_some_and(|list| !List::parse(list, 1).entries.is_empty())
+    let wants = told(&off, "NCCL_IB_DISABLE, NCCL_NET", Option::is_none);
+    facts.set(chosen, selection::WANTS_HCAS, wants);
+    let names_some = |list: &str| !List::parse(list, 1).entries.is_empty();
+    let forced = told(&list, "NCCL_IB_HCA", |list| {
+        list.as_deref().is_some_and(names_some)
     });
-    facts.set(chosen, selection::HCAS_FORCED, fact(&forced, "NCCL_IB_HCA"));
+    facts.set(chosen, selection::HCAS_FORCED, forced);
     let places: Result<Vec<usize>, Gap> = (|| {
         let list = list.clone()?;
         if off.clone()?.is_some() {
@@ -456,7 +429,7 @@ fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, vers
         }
         _ => Ok("NCCL_IB_HCA is not set: every active port".into()),
     };
-    facts.set(chosen, selection::HCAS_WHY, fact(&why, &how));
+    facts.set(chosen, selection::HCAS_WHY, Fact::of(why, &how));
     let names = |places: &Vec<usize>| -> Arc<[Arc<str>]> {
         places
             .iter()
@@ -464,31 +437,22 @@ fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, vers
             .map(Port::name)
             .collect()
     };
-    let hcas = places.as_ref().map_err(Gap::clone).map(names);
-    facts.set(chosen, selection::HCAS, fact(&hcas, &how));
-    let count = places
-        .as_ref()
-        .map_err(Gap::clone)
-        .map(|places| places.len() as u64);
-    facts.set(chosen, selection::HCA_COUNT, fact(&count, &how));
-    let used_ports: Vec<&Port> = (0..all.len())
-        .filter(|p| used(*p))
-        .filter_map(|p| all.get(p))
-        .collect();
+    facts.set(chosen, selection::HCAS, told(&places, &how, names));
+    let count = told(&places, &how, |places| places.len() as u64);
+    facts.set(chosen, selection::HCA_COUNT, count);
+    let used_ports = all.iter().enumerate().filter(|(place, _)| used(*place));
+    let used_ports: Vec<&Port> = used_ports.map(|(_, port)| port).collect();
     let layers: BTreeSet<bool> = used_ports
         .iter()
         .filter_map(|port| port.layer.known())
         .map(|layer| *layer == LinkLayer::InfiniBand)
         .collect();
-    let mixed = places
-        .as_ref()
-        .map_err(Gap::clone)
-        .map(|_| layers.len() > 1);
-    facts.set(chosen, selection::LAYERS_MIXED, fact(&mixed, &how));
+    let mixed = told(&places, &how, |_| layers.len() > 1);
+    facts.set(chosen, selection::LAYERS_MIXED, mixed);
     management(facts, chosen, &places, &used_ports);
     for (place, port) in all.iter().enumerate() {
-        let is = places.as_ref().map_err(Gap::clone).map(|_| used(place));
-        facts.set(port.id, port::NCCL_SELECTED, fact(&is, &how));
+        let is = told(&places, &how, |_| used(place));
+        facts.set(port.id, port::NCCL_SELECTED, is);
         if port.layer.known() == Some(&LinkLayer::Ethernet) {
             choose_gid(facts, node, port.id, versions);
         }
@@ -503,17 +467,14 @@ fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, vers
             facts.get(port.id, port::NCCL_GID_INDEX),
             facts.get(port.id, port::NCCL_GID),
         );
-        match (index, what) {
-            (Fact::Known(index, origin), Fact::Known(what, _)) => {
+        match index.zip(what) {
+            Fact::Known((index, what), origin) => {
                 lines.push(format!("{} {index} ({}; {origin})", port.name(), what.word()).into());
             }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => open = Some(gap),
+            Fact::Unknown(gap) => open = Some(gap),
         }
     }
-    let lines = match open {
-        None => Fact::derived(lines.into(), &how),
-        Some(gap) => Fact::Unknown(gap),
-    };
+    let lines = Fact::derived(lines.into(), &how).unless(open);
     facts.set(chosen, selection::GID_INDEXES, lines);
 }
 
@@ -525,19 +486,13 @@ fn management(facts: &mut Facts, chosen: Id, places: &Result<Vec<usize>, Gap>, u
         let Some(of) = facts.parent(port.id) else {
             continue;
         };
-        match facts.get(of, device::ROLE) {
-            Fact::Known(Role::Management, _) => found.push(port.name()),
-            Fact::Known(..) => {}
-            Fact::Unknown(gap) => open = open.or(Some(gap)),
+        if facts.get(of, device::ROLE).or_open(&mut open) == Some(Role::Management) {
+            found.push(port.name());
         }
     }
     let how = "device.role of each port in use";
     let beside_others = !found.is_empty() && found.len() < used.len();
-    let uses = match (beside_others, open) {
-        (true, _) => Fact::derived(true, how),
-        (false, Some(gap)) => Fact::Unknown(gap),
-        (false, None) => Fact::derived(false, how),
-    };
+    let uses = Fact::of(proven(beside_others, open.as_ref()), how);
     facts.set(chosen, selection::USES_MANAGEMENT, uses);
     facts.derive(chosen, selection::MANAGEMENT, found.into(), how);
 }
@@ -545,9 +500,8 @@ fn management(facts: &mut Facts, chosen: Id, places: &Result<Vec<usize>, Gap>, u
 /// The GID index that NCCL uses on a RoCE port, and what stands there.
 fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
     let forced = numeric(facts, node, "NCCL_IB_GID_INDEX").map(|n| n.filter(|n| *n >= 0));
-    let is_forced = forced.as_ref().map_err(Gap::clone).map(Option::is_some);
-    let nccl_gid_forced = fact(&is_forced, "NCCL_IB_GID_INDEX");
-    facts.set(id, port::NCCL_GID_FORCED, nccl_gid_forced);
+    let is_forced = told(&forced, "NCCL_IB_GID_INDEX", Option::is_some);
+    facts.set(id, port::NCCL_GID_FORCED, is_forced);
     let rows = rows(facts, id);
     let found: Result<(u64, &str), Gap> = (|| {
         if let Some(n) = forced? {
@@ -577,9 +531,8 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
     let (index, how) = match found {
         Ok(found) => found,
         Err(gap) => {
-            facts.set(id, port::NCCL_GID_INDEX, Fact::Unknown(gap.clone()));
-            facts.set(id, port::NCCL_GID, Fact::Unknown(gap));
-            return;
+            let both = [port::NCCL_GID_INDEX.index, port::NCCL_GID.index];
+            return facts.leave_open(id, &both, &gap);
         }
     };
     facts.derive(id, port::NCCL_GID_INDEX, index, how);
@@ -597,7 +550,7 @@ fn choose_gid(facts: &mut Facts, node: Id, id: Id, versions: &Versions) {
             (Fact::Unknown(gap), _) => Err(gap.clone()),
         },
     });
-    facts.set(id, port::NCCL_GID, fact(&what, format!("GID {index}")));
+    facts.set(id, port::NCCL_GID, Fact::of(what, format!("GID {index}")));
 }
 
 /// A row of the table, with what is not known of it.
@@ -613,23 +566,15 @@ fn rows(facts: &Facts, id: Id) -> Result<Vec<Raw>, Gap> {
     facts.members(Subject::Gid, id)?;
     let mut rows = Vec::new();
     for gid in facts.below(id, Subject::Gid) {
-        let index = facts.get(gid, key::INDEX);
-        let address = facts.get(gid, key::ADDRESS);
-        let place = facts.get(gid, key::KIND);
-        match (index, address, place) {
-            (Fact::Known(index, _), Fact::Known(address, _), Fact::Known(place, _)) => {
-                let address = address.parse().map_err(|_| Gap::missing("gid.address"))?;
-                rows.push(Raw {
-                    index,
-                    address,
-                    kind: facts.get(gid, key::TYPE),
-                    place,
-                });
-            }
-            (Fact::Unknown(gap), ..) | (_, Fact::Unknown(gap), _) | (.., Fact::Unknown(gap)) => {
-                return Err(gap);
-            }
-        }
+        let index = facts.value(gid, key::INDEX)?;
+        let address = facts.value(gid, key::ADDRESS)?;
+        let place = facts.value(gid, key::KIND)?;
+        rows.push(Raw {
+            index,
+            address: address.parse().map_err(|_| Gap::missing("gid.address"))?,
+            kind: facts.get(gid, key::TYPE),
+            place,
+        });
     }
     rows.sort_by_key(|row| row.index);
     Ok(rows)
