@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::terminal;
 
 use super::unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
@@ -70,8 +72,9 @@ impl fmt::Display for Type {
     }
 }
 
-/// A value.
-#[derive(Clone, Debug, PartialEq)]
+/// A value. Its JSON form has quantities as numbers in their base unit.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     /// Yes or no.
     Bool(bool),
@@ -114,28 +117,14 @@ impl Value {
     /// Whether two values are the same; words and texts compare by their letters.
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
-            (Value::Text(a), Value::Text(b)) => a == b,
-            (Value::Word(a), Value::Word(b)) => a == b,
             (Value::Text(a), Value::Word(b)) | (Value::Word(b), Value::Text(a)) => **a == **b,
             (a, b) => a == b,
         }
     }
 
-    /// The value as JSON: quantities as numbers in their base unit.
+    /// The value as JSON.
     pub fn to_json(&self) -> serde_json::Value {
-        match self {
-            Value::Bool(v) => (*v).into(),
-            Value::Count(v) => (*v).into(),
-            Value::BitRate(v) => v.0.into(),
-            Value::Bytes(v) => v.0.into(),
-            Value::Seconds(v) => v.0.into(),
-            Value::PerSecond(v) => v.0.into(),
-            Value::Percent(v) => v.0.into(),
-            Value::Text(v) => (**v).into(),
-            Value::Texts(v) => v.iter().map(|t| serde_json::Value::from(&**t)).collect(),
-            Value::Counts(v) => v.iter().map(|n| serde_json::Value::from(*n)).collect(),
-            Value::Word(v) => (*v).into(),
-        }
+        serde_json::json!(self)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Value as Json, json};
 
 use super::all_facts;
 use crate::fact::hop::IdleReduction;
@@ -31,33 +30,16 @@ const GPU: &str = "\
 const OF_RESTING_HOP: &str = "generation width bandwidth";
 
 /// A fact on one side.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FactSide {
     /// It has the instance, and the value.
+    #[serde(rename = "value")]
     Known(Value),
     /// It has the instance, and not the value: why.
     Unknown(String),
-    /// It has the instance, which the other side lacks.
-    Present,
-    /// It has no such instance.
-    Absent,
-}
-
-impl FactSide {
-    fn json(&self) -> Json {
-        match self {
-            FactSide::Known(value) => json!({ "value": value.to_json() }),
-            FactSide::Unknown(why) => json!({ "unknown": why }),
-            FactSide::Present => json!({ "present": true }),
-            FactSide::Absent => json!({ "present": false }),
-        }
-    }
-}
-
-impl Serialize for FactSide {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.json().serialize(to)
-    }
+    /// Whether it has the instance, on which the sides differ.
+    Present(bool),
 }
 
 /// A fact on which the sides differ.
@@ -86,16 +68,13 @@ impl Difference {
     /// The difference in words: this side's value, then the other's behind a word as `was`.
     pub fn sentence(&self, word: &str) -> String {
         let name = [Some(self.subject), Some(&*self.name), self.fact];
-        let name: Vec<&str> = name
-            .into_iter()
-            .flatten()
-            .filter(|n| !n.is_empty())
-            .collect();
+        let name = name.into_iter().flatten().filter(|n| !n.is_empty());
+        let name: Vec<&str> = name.collect();
         let value = |side: &FactSide| match side {
             FactSide::Known(value) => value.to_string(),
             FactSide::Unknown(why) => format!("unknown ({why})"),
-            FactSide::Present => "present".into(),
-            FactSide::Absent => "absent".into(),
+            FactSide::Present(true) => "present".into(),
+            FactSide::Present(false) => "absent".into(),
         };
         let (here, there) = (value(&self.here), value(&self.there));
         format!("{}: {here}, {word} {there}", name.join(" "))
@@ -139,21 +118,14 @@ pub fn differences(there: &Facts, here: &Facts, pseudonyms: bool) -> Vec<Differe
                         continue;
                     }
                     let derived = schema.probe.starts_with(DERIVED);
-                    found.push(difference(
-                        Some(schema.name),
-                        side(before),
-                        side(now),
-                        derived,
-                    ));
+                    let (before, now) = (side(before), side(now));
+                    found.push(difference(Some(schema.name), before, now, derived));
                 }
             }
-            (Some(_), None) => {
-                found.push(difference(None, FactSide::Present, FactSide::Absent, false))
+            (before, now) => {
+                let [before, now] = [before, now].map(|one| FactSide::Present(one.is_some()));
+                found.push(difference(None, before, now, false));
             }
-            (None, Some(_)) => {
-                found.push(difference(None, FactSide::Absent, FactSide::Present, false))
-            }
-            (None, None) => {}
         }
     }
     found
@@ -357,6 +329,6 @@ mod tests {
         let found = differences(&shell(Bytes(1)), &more, false);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].fact, &*found[0].name), (None, "nvidia_peermem"));
-        assert_eq!(found[0].there, FactSide::Absent);
+        assert_eq!(found[0].there, FactSide::Present(false));
     }
 }
