@@ -5,11 +5,12 @@
 //! constant is refused when the file is loaded and every comparison with an unknown side is unknown, unless what the number is at
 //! least decides it.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::lexer::Comparison;
-use crate::fact::{Fact, Facts, Id, Subject, Value};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Value};
 
 /// How many ancestors a subject has at most, itself included.
 const LINEAGE: usize = 6;
@@ -62,6 +63,22 @@ impl Slot {
     /// The fact as it was stated for this instance.
     pub(super) fn fact(self, facts: &Facts, lineage: Lineage) -> Option<&Fact<Value>> {
         facts.look(lineage.up(self.up), usize::from(self.index))
+    }
+
+    /// The fact's value and origin, or why it is unknown.
+    pub(super) fn known<'f>(
+        self,
+        facts: &'f Facts,
+        lineage: Lineage,
+    ) -> Result<(&'f Value, &'f Origin), Cow<'f, Gap>> {
+        match self.fact(facts, lineage) {
+            Some(Fact::Known(value, origin)) => Ok((value, origin)),
+            Some(Fact::Unknown(gap)) => Err(Cow::Borrowed(gap)),
+            None => {
+                let unset = facts.unset(lineage.up(self.up), usize::from(self.index));
+                Err(Cow::Owned(unset))
+            }
+        }
     }
 }
 

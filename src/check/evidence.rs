@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::condition::{JudgeContext, Lineage, NamedOperand, Slot};
 use super::{Catalogue, Check, Missing, Outcome, Verdict};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
+use crate::fact::{Facts, Gap, Id, Origin, Value};
 
 /// One fact that a verdict rests on, or would.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,11 +73,7 @@ impl Check {
             self.fails.undecided(&view, &mut found);
         }
         let lack = |slot: Slot| {
-            let gap = match slot.fact(facts, lineage) {
-                Some(Fact::Known(..)) => return None,
-                Some(Fact::Unknown(gap)) => Cow::Borrowed(gap),
-                None => Cow::Owned(facts.unset(lineage.up(slot.up), usize::from(slot.index))),
-            };
+            let gap = slot.known(facts, lineage).err()?;
             Some(MissingFact { slot, gap })
         };
         found.into_iter().filter_map(lack).collect()
@@ -159,18 +155,13 @@ impl MissingFact<'_> {
 }
 
 fn state(slot: Slot, facts: &Facts, lineage: Lineage) -> Evidence {
-    let (value, origin) = match slot.fact(facts, lineage) {
-        Some(Fact::Known(value, origin)) => (Ok(value.clone()), Some(origin.clone())),
-        Some(Fact::Unknown(gap)) => (Err(gap.clone()), None),
-        None => {
-            let gap = facts.unset(lineage.up(slot.up), usize::from(slot.index));
-            (Err(gap), None)
-        }
-    };
+    let known = slot.known(facts, lineage);
     Evidence {
         fact: slot.path(),
-        value,
-        origin,
+        origin: known.as_ref().ok().map(|(_, origin)| (*origin).clone()),
+        value: known
+            .map(|(value, _)| value.clone())
+            .map_err(Cow::into_owned),
         decides: true,
     }
 }

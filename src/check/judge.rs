@@ -125,11 +125,15 @@ impl Check {
 
     /// Whether a fact by which the check fails is known.
     pub fn is_told(&self, facts: &Facts, id: Id) -> bool {
-        let lineage = Lineage::of(facts, id);
-        self.fails.slots().any(|slot| {
-            slot.fact(facts, lineage)
-                .is_some_and(|fact| fact.known().is_some())
-        })
+        self.fails.is_told(facts, Lineage::of(facts, id))
+    }
+}
+
+impl Condition {
+    /// Whether a fact that it names is known.
+    fn is_told(&self, facts: &Facts, lineage: Lineage) -> bool {
+        let mut named = self.slots().filter_map(|slot| slot.fact(facts, lineage));
+        named.any(|fact| fact.known().is_some())
     }
 }
 
@@ -145,16 +149,12 @@ fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
         (_, None) => return Outcome::Unknown(Missing::Facts),
         (_, Some(true)) => {}
     }
-    let seen = |condition: &Condition| {
-        condition.slots().any(|slot| {
-            slot.fact(facts, lineage)
-                .is_some_and(|f| f.known().is_some())
-        })
-    };
     match (check.fails.holds(&view), premise) {
         (Some(true), Some(true)) => Outcome::Fails,
         (Some(true), _) => Outcome::FailsIf,
-        (Some(false), Some(true)) if seen(&check.fails) => Outcome::Passes(Pass(())),
+        (Some(false), Some(true)) if check.fails.is_told(facts, lineage) => {
+            Outcome::Passes(Pass(()))
+        }
         _ => Outcome::Unknown(Missing::Facts),
     }
 }
