@@ -152,6 +152,14 @@ impl Check {
         }
     }
 
+    /// What its conditions and texts can name.
+    fn names(&self) -> names::Names<'_> {
+        names::Names {
+            subject: self.subject,
+            limits: &self.limits,
+        }
+    }
+
     /// Its conditions: those of its premise, of where it applies and of when it fails.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
         let premise = self.premise.iter().map(|premise| &premise.condition);

@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::sync::OnceLock;
 
 use super::file::{self, Document};
-use super::names::Names;
 use super::{Check, Template};
 
 /// The built-in checks' advice, in the order of their files, a NUL after each; compressed (zlib).
@@ -42,13 +41,9 @@ impl Check {
 
     fn unpacked(&self, number: usize) -> Advice {
         let text = all().split('\0').nth(number).unwrap_or_default();
-        let names = Names {
-            subject: self.subject,
-            limits: &self.limits,
-        };
         let document = Document::new(&self.path, text, 0..text.len());
         // A test reads all of it: built-in advice is well-formed.
-        file::advice(&document, names).unwrap_or_else(|_| Advice {
+        file::advice(&document, self.names()).unwrap_or_else(|_| Advice {
             why: String::new(),
             fix: Template::default(),
             see: Vec::new(),

@@ -1,5 +1,6 @@
 //! `checks/areas.toml`: the areas of a node, and the facts that must be known before each counts as examined.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use toml::Spanned;
@@ -7,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::condition::{Condition, JudgeContext, Lineage, Slot};
 use super::diagnostic::{CheckError, Complaint};
-use super::file::{Document, as_text, known_keys, no_choice, placed, wrong_type};
+use super::file::{Document, as_table, as_text, items, known_keys, need, no_choice, placed, texts};
 use super::names::Names;
 use super::{Template, typing};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, Value};
+use crate::fact::{Facts, Gap, Id, Subject, Value};
 
 /// The file, as the program has it.
 const FILE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/checks/areas.toml"));
@@ -108,12 +109,8 @@ impl FactName {
     ///
     /// Why it is unknown.
     pub fn of(self, facts: &Facts, id: Id) -> Result<&Value, Gap> {
-        let lineage = Lineage::of(facts, id);
-        match self.0.fact(facts, lineage) {
-            Some(Fact::Known(value, _)) => Ok(value),
-            Some(Fact::Unknown(gap)) => Err(gap.clone()),
-            None => Err(facts.unset(lineage.up(self.0.up), usize::from(self.0.index))),
-        }
+        let known = self.0.known(facts, Lineage::of(facts, id));
+        known.map(|(value, _)| value).map_err(Cow::into_owned)
     }
 }
 
@@ -158,23 +155,13 @@ pub(super) fn parse(path: &str, text: &str) -> Result<Vec<Area>, CheckError> {
     areas.map_err(|complaint| document.error(&complaint))
 }
 
-pub(super) type Tables<'t, 's> = Box<dyn Iterator<Item = Result<&'t DeTable<'s>, Complaint>> + 't>;
-
 /// The tables of an array; none if the key is absent.
-pub(super) fn tables<'t, 's>(
+fn tables<'t, 's>(
     table: &'t DeTable<'s>,
     key: &str,
-) -> Result<Tables<'t, 's>, Complaint> {
-    let Some(item) = table.get(key) else {
-        return Ok(Box::new(std::iter::empty()));
-    };
-    let DeValue::Array(items) = item.get_ref() else {
-        return Err(wrong_type(item, "an array of tables"));
-    };
-    Ok(Box::new(items.iter().map(|item| match item.get_ref() {
-        DeValue::Table(table) => Ok(table),
-        _ => Err(wrong_type(item, "a table")),
-    })))
+) -> Result<impl Iterator<Item = Result<&'t DeTable<'s>, Complaint>> + use<'t, 's>, Complaint> {
+    let items = items(table, key, "an array of tables")?;
+    Ok(items.map(|item| as_table(item, "a table")))
 }
 
 fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint> {
@@ -183,15 +170,12 @@ fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint>
         Some(item) => subject(item)?,
         None => Subject::Node,
     };
-    let exists_any = match table.get("exists_any").map(|item| (item, item.get_ref())) {
-        None => None,
-        Some((_, DeValue::Table(any))) => {
-            known_keys(any, &["subject", "when"])?;
-            let of = subject(need(any, "subject")?)?;
-            Some((of, condition(document, any, "when", of)?))
-        }
-        Some((item, _)) => return Err(wrong_type(item, "a table")),
-    };
+    let exists_any = table.get("exists_any").map(|item| {
+        let any = as_table(item, "a table")?;
+        known_keys(any, &["subject", "when"])?;
+        let of = subject(need(any, "subject")?)?;
+        Ok((of, condition(document, any, "when", of)?))
+    });
     let each = tables(table, "each")?.map(|each| one_each(document, each?));
     Ok(Area {
         name: as_text(need(table, "name")?)?.into(),
@@ -209,8 +193,8 @@ fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint>
             Some(DeValue::Boolean(true))
         ),
         exists: condition(document, table, "exists", on)?,
-        exists_any,
-        members: items(table, "members")?
+        exists_any: exists_any.transpose()?,
+        members: items(table, "members", "a list of texts")?
             .map(subject)
             .collect::<Result<_, _>>()?,
         decided: texts(table, "decided")?,
@@ -229,8 +213,9 @@ fn one_each(document: &Document<'_>, table: &DeTable<'_>) -> Result<SubjectEssen
             Ok(FactName(slot))
         })
     };
-    let facts =
-        |key: &str| -> Result<Vec<FactName>, Complaint> { items(table, key)?.map(fact).collect() };
+    let facts = |key: &str| -> Result<Vec<FactName>, Complaint> {
+        items(table, key, "a list of texts")?.map(fact).collect()
+    };
     let examined = match condition(document, table, "examined", of)? {
         None => None,
         Some(condition) => {
@@ -256,15 +241,6 @@ fn names(subject: Subject) -> Names<'static> {
     }
 }
 
-pub(super) fn need<'t, 's>(
-    table: &'t DeTable<'s>,
-    key: &str,
-) -> Result<&'t Spanned<DeValue<'s>>, Complaint> {
-    table
-        .get(key)
-        .ok_or_else(|| Complaint::new(0..0, format!("the key `{key}` is missing")))
-}
-
 fn condition(
     document: &Document<'_>,
     table: &DeTable<'_>,
@@ -273,22 +249,6 @@ fn condition(
 ) -> Result<Option<Condition>, Complaint> {
     let read = |item| placed(document, item, |text| typing::condition(text, names(of)));
     table.get(key).map(read).transpose()
-}
-
-fn items<'t, 's>(
-    table: &'t DeTable<'s>,
-    key: &str,
-) -> Result<std::slice::Iter<'t, Spanned<DeValue<'s>>>, Complaint> {
-    match table.get(key).map(|item| (item, item.get_ref())) {
-        None => Ok([].iter()),
-        Some((_, DeValue::Array(items))) => Ok(items.iter()),
-        Some((item, _)) => Err(wrong_type(item, "a list of texts")),
-    }
-}
-
-pub(super) fn texts(table: &DeTable<'_>, key: &str) -> Result<Vec<Arc<str>>, Complaint> {
-    let text = |item| as_text(item).map(Arc::from);
-    items(table, key)?.map(text).collect()
 }
 
 fn subject(item: &Spanned<DeValue<'_>>) -> Result<Subject, Complaint> {

@@ -17,15 +17,14 @@
 //! rate   = "400 Gb/s"
 //! ```
 
-use std::sync::Arc;
-
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::Catalogue;
-use super::areas::{need, tables, texts};
 use super::diagnostic::{CheckError, Complaint};
-use super::file::{Document, as_count, as_text, known_keys, limit, wrong_type};
+use super::file::{
+    Document, Item, as_count, as_table, as_text, items, known_keys, limit, texts, wrong_type,
+};
 use super::inventory::{Inventory, InventoryItem, NodeInventory};
 use super::limits;
 use crate::fact::inventory::InventoryKind as Kind;
@@ -61,16 +60,11 @@ impl SiteConfig {
         let read = || {
             known_keys(&table, &KEYS)?;
             let format = table.get("format").map(as_text).transpose()?;
-            let owned = |list: Vec<Arc<str>>| list.iter().map(|one| one.to_string()).collect();
             let require = match table.get("require").map(Spanned::get_ref) {
                 Some(DeValue::String(word)) => vec![word.to_string()],
-                _ => owned(texts(&table, "require")?),
+                _ => texts(&table, "require")?,
             };
-            Ok((
-                format.map(str::to_owned),
-                owned(texts(&table, "skip")?),
-                require,
-            ))
+            Ok((format.map(str::to_owned), texts(&table, "skip")?, require))
         };
         let (format, skip, require) = read().map_err(|complaint| document.error(&complaint))?;
         drop(table);
@@ -96,25 +90,14 @@ impl SiteConfig {
     pub fn apply(&self, catalogue: &mut Catalogue) -> Result<(), CheckError> {
         let document = Document::new(&self.path, &self.text, 0..self.text.len());
         let table = document.table()?;
-        match table.get("limits").map(|item| (item, item.get_ref())) {
-            None => {}
-            Some((_, DeValue::Table(set))) => limits::set(catalogue, &document, set)?,
-            Some((item, _)) => {
-                return Err(
-                    document.error(&wrong_type(item, "a table: [limits.\"directory/name\"]"))
-                );
-            }
-        }
-        let wanted = "a list of tables: write [[expect]]";
-        if let Some(item) = table
-            .get("expect")
-            .filter(|item| item.get_ref().as_array().is_none())
-        {
-            return Err(document.error(&wrong_type(item, wanted)));
+        if let Some(item) = table.get("limits") {
+            let set = as_table(item, "a table: [limits.\"directory/name\"]");
+            let set = set.map_err(|complaint| document.error(&complaint))?;
+            limits::set(catalogue, &document, set)?;
         }
         let groups = || {
-            tables(&table, "expect")?
-                .map(|group| inventory(&document, group?))
+            items(&table, "expect", "a list of tables: write [[expect]]")?
+                .map(|group| inventory(&document, as_table(group, "a table")?))
                 .collect()
         };
         let groups: Result<_, Complaint> = groups();
@@ -151,15 +134,11 @@ fn inventory(document: &Document<'_>, table: &DeTable<'_>) -> Result<NodeInvento
         }
     }
     for (of, rail) in entries(table, "rails")? {
-        let DeValue::Table(rail) = rail.get_ref() else {
-            return Err(wrong_type(rail, "a table: [expect.rails.\"mlx5_0/1\"]"));
-        };
+        let rail = as_table(rail, "a table: [expect.rails.\"mlx5_0/1\"]")?;
         known_keys(rail, &RAIL.map(Kind::word))?;
-        for kind in RAIL
-            .into_iter()
-            .filter(|kind| rail.contains_key(kind.word()))
-        {
-            let value = of_rail(document, kind, need(rail, kind.word())?)?;
+        let stated = |kind: Kind| Some((kind, rail.get(kind.word())?));
+        for (kind, item) in RAIL.into_iter().filter_map(stated) {
+            let value = of_rail(document, kind, item)?;
             items.push(InventoryItem {
                 kind,
                 of: of.into(),
@@ -192,16 +171,15 @@ fn of_rail(
     }
 }
 
-type Entry<'t, 's> = (&'t str, &'t Spanned<DeValue<'s>>);
+type Entry<'t, 's> = (&'t str, Item<'t, 's>);
 
 /// The entries of a table in a table; none if it is absent.
 fn entries<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<Vec<Entry<'t, 's>>, Complaint> {
-    match table.get(key).map(|item| (item, item.get_ref())) {
-        None => Ok(Vec::new()),
-        Some((_, DeValue::Table(inner))) => Ok(inner
-            .iter()
-            .map(|(name, item)| (&**name.get_ref(), item))
-            .collect()),
-        Some((item, _)) => Err(wrong_type(item, "a table")),
-    }
+    let Some(item) = table.get(key) else {
+        return Ok(Vec::new());
+    };
+    let entries = as_table(item, "a table")?.iter();
+    Ok(entries
+        .map(|(name, item)| (&**name.get_ref(), item))
+        .collect())
 }

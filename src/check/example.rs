@@ -6,8 +6,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{CheckError, Complaint};
-use super::file::{Document, as_count, as_text, known_keys, no_choice, wrong_type};
-use super::names::Names;
+use super::file::{
+    Document, as_count, as_table, as_text, items, known_keys, no_choice, wrong_type,
+};
 use super::{Check, lexer, typing};
 use crate::fact::value::written;
 use crate::fact::{Fact, Facts, Gap, Origin, Subject, Type, Value, Why};
@@ -54,19 +55,13 @@ impl Check {
             known_keys(table, &["example"])
                 .map_err(|c| c.help("examples stand at the end of the file".to_owned()))?;
         }
-        let Some(item) = table.get("example") else {
-            return Ok(Vec::new());
-        };
-        let DeValue::Array(items) = item.get_ref() else {
-            return Err(wrong_type(item, "a list of tables: [[example]]"));
-        };
-        items.iter().map(|item| self.example(item, from)).collect()
+        items(table, "example", "a list of tables: [[example]]")?
+            .map(|item| self.example(item, from))
+            .collect()
     }
 
     fn example(&self, item: &Spanned<DeValue<'_>>, from: usize) -> Result<Example, Complaint> {
-        let DeValue::Table(table) = item.get_ref() else {
-            return Err(wrong_type(item, "a table"));
-        };
+        let table = as_table(item, "a table")?;
         known_keys(table, &["about", "verdict", "facts"])?;
         let Some(verdict) = table.get("verdict") else {
             return Err(Complaint::new(item.span(), "the key `verdict` is missing"));
@@ -99,13 +94,7 @@ impl Check {
         subject: Option<&str>,
         facts: &mut Vec<(Subject, usize, Fact<Value>)>,
     ) -> Result<(), Complaint> {
-        let DeValue::Table(table) = item.get_ref() else {
-            return Err(wrong_type(item, "a table of facts"));
-        };
-        let names = Names {
-            subject: self.subject,
-            limits: &self.limits,
-        };
+        let table = as_table(item, "a table of facts")?;
         for (key, value) in table {
             let name: &str = key.get_ref();
             if subject.is_none() && !name.contains('.') && value.get_ref().is_table() {
@@ -116,7 +105,7 @@ impl Check {
                 Some(subject) => format!("{subject}.{name}"),
                 None => name.to_owned(),
             };
-            let (slot, schema) = names.fact(&path, &key.span())?;
+            let (slot, schema) = self.names().fact(&path, &key.span())?;
             let (subject, index) = (slot.subject, usize::from(slot.index));
             if facts.iter().any(|(s, i, _)| (*s, *i) == (subject, index)) {
                 return Err(Complaint::new(
@@ -154,16 +143,16 @@ fn value_of(item: &Spanned<DeValue<'_>>, ty: Type) -> Result<Value, Complaint> {
         (Type::Word(words), DeValue::String(text)) => typing::word(text, words, &item.span())?,
         (Type::Texts, DeValue::Array(items)) => {
             let texts = items.iter().map(|i| as_text(i).map(Into::into));
-            Value::Texts(texts.collect::<Result<Vec<_>, _>>()?.into())
+            Value::Texts(texts.collect::<Result<_, _>>()?)
         }
         (Type::Bool | Type::Count | Type::Text | Type::Texts | Type::Counts | Type::Word(_), _) => {
             return Err(wanted());
         }
         (_, DeValue::String(text)) => {
             let whole: Range<usize> = item.span();
-            let value = lexer::literal_of(text).map_err(|mut complaint| {
-                complaint.span = whole;
-                complaint
+            let value = lexer::literal_of(text).map_err(|complaint| Complaint {
+                span: whole,
+                ..complaint
             })?;
             if typing::type_of(&value) != ty {
                 return Err(wanted());

@@ -2,13 +2,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::advice::{Advice, AdviceSource};
-use super::condition::{Condition, Limit};
+use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint, SourceString, nearest};
 use super::names::Names;
 use super::premise::{CheckPremise, Premise};
@@ -98,28 +97,14 @@ pub(super) fn parse(
         document: &whole,
         table: &table,
     };
-    let parts = reader.read();
-    let parts = parts.map_err(|complaint| whole.error(&complaint))?;
-    let advice = reader.advice(parts.names());
-    let advice = AdviceSource::Read(advice.map_err(|complaint| whole.error(&complaint))?);
+    let content = reader.content(id);
+    let content = content.map_err(|complaint| whole.error(&complaint))?;
     drop(table);
     Ok(Check {
-        id: id.into(),
-        title: parts.title,
-        severity: parts.severity,
-        impact: parts.impact,
-        area: parts.area,
-        subject: parts.subject,
-        premise: parts.premise,
-        applies: parts.applies,
-        fails: parts.fails,
-        finding: Sentence::Read(parts.finding),
-        explains: parts.explains,
-        advice,
-        limits: parts.limits,
         source,
         path,
         examples_at,
+        ..content
     })
 }
 
@@ -138,13 +123,11 @@ pub(super) fn limit(
         DeValue::Integer(_) => Ok(Value::Count(as_count(item)?)),
         DeValue::Array(items) if items.iter().all(|i| i.get_ref().as_str().is_some()) => {
             let texts = items.iter().map(|i| as_text(i).map(Into::into));
-            Ok(Value::Texts(texts.collect::<Result<Vec<_>, _>>()?.into()))
+            Ok(Value::Texts(texts.collect::<Result<_, _>>()?))
         }
         DeValue::Array(items) => {
-            let numbers = items.iter().map(as_count);
-            Ok(Value::Counts(
-                numbers.collect::<Result<Vec<_>, _>>()?.into(),
-            ))
+            let numbers = items.iter().map(as_count).collect::<Result<_, _>>();
+            Ok(Value::Counts(numbers?))
         }
         _ => placed(document, item, lexer::literal_of),
     }
@@ -157,30 +140,6 @@ pub(super) fn placed<T>(
     read: impl FnOnce(&str) -> Result<T, Complaint>,
 ) -> Result<T, Complaint> {
     read(as_text(item)?).map_err(|complaint| complaint.within(&document.place(item)))
-}
-
-/// The content of a file, before it is tied to its text.
-struct CheckParts {
-    title: String,
-    severity: Severity,
-    impact: Option<Impact>,
-    area: Arc<str>,
-    subject: Subject,
-    premise: Option<CheckPremise>,
-    applies: Option<Condition>,
-    fails: Condition,
-    finding: Template,
-    explains: Vec<Arc<str>>,
-    limits: Vec<Limit>,
-}
-
-impl CheckParts {
-    fn names(&self) -> Names<'_> {
-        Names {
-            subject: self.subject,
-            limits: &self.limits,
-        }
-    }
 }
 
 /// Reads the advice of a document that has nothing else.
@@ -199,10 +158,11 @@ struct Reader<'a, 's> {
     table: &'a DeTable<'s>,
 }
 
-type Item<'a, 's> = &'a Spanned<DeValue<'s>>;
+pub(super) type Item<'a, 's> = &'a Spanned<DeValue<'s>>;
 
 impl<'a, 's> Reader<'a, 's> {
-    fn read(&self) -> Result<CheckParts, Complaint> {
+    /// The check, which lacks its text and path as long as the table borrows them.
+    fn content(&self, id: &str) -> Result<Check, Complaint> {
         known_keys(self.table, &KEYS)?;
         let subjects = || Subject::ALL.into_iter().map(Subject::name);
         let subject = self.choice("subject", subjects(), Subject::from_name)?;
@@ -211,7 +171,8 @@ impl<'a, 's> Reader<'a, 's> {
             subject,
             limits: &limits,
         };
-        Ok(CheckParts {
+        Ok(Check {
+            id: id.into(),
             title: self.string("title")?.to_owned(),
             severity: self.word("severity", Severity::ALL, Severity::word)?,
             impact: match self.table.get("impact") {
@@ -239,8 +200,14 @@ impl<'a, 's> Reader<'a, 's> {
                 None => None,
             },
             fails: self.placed(self.item("fails")?, |text| typing::condition(text, names))?,
-            finding: self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
-            explains: self.strings("explains", |text| text.into())?,
+            finding: Sentence::Read(
+                self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
+            ),
+            explains: texts(self.table, "explains")?,
+            advice: AdviceSource::Read(self.advice(names)?),
+            source: Cow::Borrowed(""),
+            path: Cow::Borrowed(""),
+            examples_at: None,
             subject,
             limits,
         })
@@ -250,15 +217,13 @@ impl<'a, 's> Reader<'a, 's> {
         let fix = |text: &str| Template::parse(text.trim_end(), names);
         Ok(Advice {
             fix: self.placed(self.item("fix")?, fix)?,
-            see: self.strings("see", str::to_owned)?,
+            see: texts(self.table, "see")?,
             why: self.string("why")?.trim().to_owned(),
         })
     }
 
     fn item(&self, key: &str) -> Result<Item<'a, 's>, Complaint> {
-        self.table
-            .get(key)
-            .ok_or_else(|| Complaint::new(0..0, format!("the key `{key}` is missing")))
+        need(self.table, key)
     }
 
     fn string(&self, key: &str) -> Result<&'a str, Complaint> {
@@ -272,16 +237,6 @@ impl<'a, 's> Reader<'a, 's> {
         read: impl FnOnce(&str) -> Result<T, Complaint>,
     ) -> Result<T, Complaint> {
         placed(self.document, item, read)
-    }
-
-    fn strings<T>(&self, key: &str, make: impl Fn(&str) -> T) -> Result<Vec<T>, Complaint> {
-        let Some(item) = self.table.get(key) else {
-            return Ok(Vec::new());
-        };
-        match item.get_ref() {
-            DeValue::Array(items) => items.iter().map(|i| as_text(i).map(&make)).collect(),
-            _ => Err(wrong_type(item, "a list of texts")),
-        }
     }
 
     fn word<T: Copy>(
@@ -309,9 +264,7 @@ impl<'a, 's> Reader<'a, 's> {
         let Some(item) = self.table.get("limits") else {
             return Ok(Vec::new());
         };
-        let DeValue::Table(table) = item.get_ref() else {
-            return Err(wrong_type(item, "a table: [limits]"));
-        };
+        let table = as_table(item, "a table: [limits]")?;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         let mut limits = Vec::with_capacity(table.len());
         for (name, item) in table {
@@ -339,6 +292,46 @@ pub(super) fn known_keys(table: &DeTable<'_>, keys: &[&str]) -> Result<(), Compl
         }
     }
     Ok(())
+}
+
+/// The item of a key that must be there.
+pub(super) fn need<'t, 's>(table: &'t DeTable<'s>, key: &str) -> Result<Item<'t, 's>, Complaint> {
+    table
+        .get(key)
+        .ok_or_else(|| Complaint::new(0..0, format!("the key `{key}` is missing")))
+}
+
+/// The items of an array; none if the key is absent.
+pub(super) fn items<'t, 's>(
+    table: &'t DeTable<'s>,
+    key: &str,
+    wanted: &str,
+) -> Result<std::slice::Iter<'t, Spanned<DeValue<'s>>>, Complaint> {
+    match table.get(key).map(|item| (item, item.get_ref())) {
+        None => Ok([].iter()),
+        Some((_, DeValue::Array(items))) => Ok(items.iter()),
+        Some((item, _)) => Err(wrong_type(item, wanted)),
+    }
+}
+
+/// The texts of an array; none if the key is absent.
+pub(super) fn texts<'t, T: From<&'t str>>(
+    table: &'t DeTable<'_>,
+    key: &str,
+) -> Result<Vec<T>, Complaint> {
+    let text = |item| as_text(item).map(T::from);
+    items(table, key, "a list of texts")?.map(text).collect()
+}
+
+/// The item's table.
+pub(super) fn as_table<'t, 's>(
+    item: Item<'t, 's>,
+    wanted: &str,
+) -> Result<&'t DeTable<'s>, Complaint> {
+    match item.get_ref() {
+        DeValue::Table(table) => Ok(table),
+        _ => Err(wrong_type(item, wanted)),
+    }
 }
 
 /// The item's text.

@@ -8,12 +8,12 @@
 //!
 //! A table for each check, by its id; in it the limits that differ, as the check's own file writes them.
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use super::Catalogue;
 use super::catalogue::SelectionError;
 use super::diagnostic::{CheckError, Complaint};
-use super::file::{Document, limit, wrong_type};
+use super::file::{Document, as_table, limit};
 
 /// The name of the file, which is no check's.
 pub(super) const FILE: &str = "limits.toml";
@@ -32,10 +32,8 @@ pub(super) fn set(
     table: &DeTable<'_>,
 ) -> Result<(), CheckError> {
     for (id, item) in table {
-        let DeValue::Table(limits) = item.get_ref() else {
-            let wanted = "a table, [\"directory/name\"], of a check's limits";
-            return Err(document.error(&wrong_type(item, wanted)));
-        };
+        let limits = as_table(item, "a table, [\"directory/name\"], of a check's limits");
+        let limits = limits.map_err(|complaint| document.error(&complaint))?;
         for (name, item) in limits {
             let value = limit(document, item).map_err(|complaint| document.error(&complaint))?;
             catalogue

@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use super::names::Names;
 use super::{Check, Template};
 
 /// Where a check's finding is stored.
@@ -20,12 +19,8 @@ impl Check {
         match &self.finding {
             Sentence::Read(template) => template,
             Sentence::Text(text, read) => read.get_or_init(|| {
-                let names = Names {
-                    subject: self.subject,
-                    limits: &self.limits,
-                };
                 // A test reads all of them: what is built in is well-formed.
-                Template::parse(text, names).unwrap_or_default()
+                Template::parse(text, self.names()).unwrap_or_default()
             }),
         }
     }
