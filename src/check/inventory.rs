@@ -54,6 +54,9 @@ pub(super) fn is_among(nodes: &HashSet<String>, name: &str) -> bool {
     nodes.contains(name) || nodes.contains(name.split('.').next().unwrap_or(name))
 }
 
+/// How it is known which ports there are.
+const PORTS: &str = "the ports of the node";
+
 /// What a node has of an item.
 struct Observed {
     said: Fact<Arc<str>>,
@@ -81,13 +84,11 @@ impl Inventory {
                 };
                 // Of a port that is not there nothing else is expected.
                 if absent.replace(&item.of) != Some(&*item.of) {
+                    let said = format!("the node has no port {}", item.of);
                     let none = Observed {
-                        said: Fact::derived(
-                            format!("the node has no port {}", item.of).into(),
-                            "the ports of the node",
-                        ),
-                        met: Fact::derived(false, "the ports of the node"),
-                        less: Fact::derived(true, "the ports of the node"),
+                        said: Fact::derived(said.into(), PORTS),
+                        met: Fact::derived(false, PORTS),
+                        less: Fact::derived(true, PORTS),
                         most: None,
                     };
                     let (kind, name) = (Kind::Rail, format!("rail {}", item.of));
@@ -136,20 +137,11 @@ fn set(facts: &mut Facts, id: Id, expected: &str, observed: Observed, impossible
     facts.set(id, inventory::OBSERVED, observed.said);
     facts.set(id, inventory::MET, observed.met);
     facts.set(id, inventory::LESS, observed.less);
-    facts.derive(
-        id,
-        inventory::IMPOSSIBLE,
-        impossible,
-        "what the port supports",
-    );
+    let how = "what the port supports";
+    facts.derive(id, inventory::IMPOSSIBLE, impossible, how);
     let most = observed.most.map(|most| most.to_string());
     let most = most.unwrap_or_else(|| "not known".into());
-    facts.derive(
-        id,
-        inventory::CEILING,
-        most.into(),
-        "what the port supports",
-    );
+    facts.derive(id, inventory::CEILING, most.into(), how);
 }
 
 fn of_port(kind: Kind) -> bool {
@@ -159,11 +151,8 @@ fn of_port(kind: Kind) -> bool {
 fn find_port(facts: &Facts, node: Id, name: &str) -> Fact<Option<Id>> {
     let mut ports = facts.below(node, Subject::Port);
     match ports.find(|port| facts.name(*port) == name) {
-        Some(port) => Fact::derived(Some(port), "the ports of the node"),
-        None => match facts.incomplete(node, Subject::Port) {
-            Some(gap) => Fact::Unknown(gap),
-            None => Fact::derived(None, "the ports of the node"),
-        },
+        Some(port) => Fact::derived(Some(port), PORTS),
+        None => Fact::derived(None, PORTS).unless(facts.incomplete(node, Subject::Port)),
     }
 }
 
@@ -173,15 +162,10 @@ fn counted(facts: &Facts, node: Id, model: Key<Arc<str>>, item: &InventoryItem) 
     let is_it = |(_, model): &&(Id, Arc<str>)| **model == *item.of;
     let least = each.answered().iter().filter(is_it).count() as u64;
     let silent = (each.members() - each.answered().len()) as u64;
-    let most = match facts.incomplete(node, model.subject) {
-        Some(_) => None,
-        None => Some(least + silent),
-    };
-    let gap = || {
-        each.open()
-            .cloned()
-            .unwrap_or_else(|| Gap::missing(model.path()))
-    };
+    let are_all = facts.incomplete(node, model.subject).is_none();
+    let most = are_all.then_some(least + silent);
+    let open = each.open().cloned();
+    let gap = || open.clone().unwrap_or_else(|| Gap::missing(model.path()));
     let Value::Count(expected) = item.value else {
         let gap = Gap::missing("a number");
         return Observed {
@@ -200,10 +184,9 @@ fn counted(facts: &Facts, node: Id, model: Key<Arc<str>>, item: &InventoryItem) 
         _ if least == expected => (Fact::Unknown(gap()), known(false)),
         _ => (Fact::Unknown(gap()), Fact::Unknown(gap())),
     };
-    let what = if item.kind == Kind::Gpus {
-        "GPUs"
-    } else {
-        "adapters"
+    let what = match item.kind {
+        Kind::Gpus => "GPUs",
+        _ => "adapters",
     };
     let said = match most {
         Some(most) if most == least => format!("{least} {what}"),
@@ -243,12 +226,8 @@ fn compared(
     };
     let is_less = |value: &Value| value.order(&item.value) == Some(Ordering::Less);
     Observed {
-        met: value
-            .clone()
-            .map(|value| value.is_some_and(|one| one.same(&item.value))),
-        less: value
-            .clone()
-            .map(|value| value.is_none_or(|one| is_less(&one))),
+        met: (value.clone()).map(|value| value.is_some_and(|one| one.same(&item.value))),
+        less: (value.clone()).map(|value| value.is_none_or(|one| is_less(&one))),
         said: value.map(|value| match value {
             Some(one) if item.kind == Kind::Nccl => format!("{} is {one}", item.of).into(),
             Some(one) => format!("the {} is {one}", item.name()).into(),
@@ -261,10 +240,10 @@ fn compared(
 /// What a port has.
 fn value_of(facts: &Facts, port: Id, kind: Kind) -> Fact<Value> {
     match kind {
-        Kind::Rate => facts.get(port, port::RATE).map(Typed::into_value),
-        Kind::Mtu => facts.get(port, port::MTU).map(Typed::into_value),
-        Kind::GidIndex => facts.get(port, port::GID_INDEX).map(Typed::into_value),
-        _ => facts.get(port, port::NETDEV).map(Typed::into_value),
+        Kind::Rate => facts.get(port, port::RATE).erase(),
+        Kind::Mtu => facts.get(port, port::MTU).erase(),
+        Kind::GidIndex => facts.get(port, port::GID_INDEX).erase(),
+        _ => facts.get(port, port::NETDEV).erase(),
     }
 }
 
@@ -279,12 +258,8 @@ pub fn items_of(facts: &Facts, node: Id) -> Vec<InventoryItem> {
         };
         let mut models: BTreeMap<&Arc<str>, u64> = BTreeMap::new();
         // A number that is not sure is none to expect.
-        for (_, model) in each
-            .known()
-            .unwrap_or_default()
-            .iter()
-            .filter(|(id, _)| is_hardware(*id))
-        {
+        let known = each.known().unwrap_or_default().iter();
+        for (_, model) in known.filter(|(id, _)| is_hardware(*id)) {
             *models.entry(model).or_default() += 1;
         }
         items.extend(models.into_iter().map(|(model, count)| InventoryItem {

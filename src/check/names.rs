@@ -81,18 +81,15 @@ impl Names<'_> {
         })
     }
 
-    /// The fact that this name was probably meant to be.
-    fn meant(self, name: &str) -> Option<String> {
-        let known: Vec<String> = self.in_scope().collect();
-        nearest(name, known.iter().map(|k| &**k)).map(|near| format!("write `{near}`"))
+    /// The fact that is called so, whatever its subject.
+    fn called(self, fact: &str) -> Option<String> {
+        let is_it = |path: &String| path.split('.').next_back() == Some(fact);
+        self.in_scope().find(is_it)
     }
 
     /// A name without a dot.
     fn no_fact(self, name: &str, span: &Range<usize>) -> Complaint {
-        let bare = self
-            .in_scope()
-            .find(|path| path.split('.').next_back() == Some(name));
-        let help = match bare {
+        let help = match self.called(name) {
             Some(path) => format!("write `{path}`"),
             None => format!("a fact is written `port.state`, a text or a word `\"{name}\"`"),
         };
@@ -101,7 +98,11 @@ impl Names<'_> {
 
     /// A name whose first part is no subject.
     fn no_subject(self, name: &str, span: &Range<usize>) -> Complaint {
-        let help = self.meant(name).unwrap_or_else(|| self.scope());
+        let known: Vec<String> = self.in_scope().collect();
+        let help = match nearest(name, known.iter().map(|k| &**k)) {
+            Some(near) => format!("write `{near}`"),
+            None => self.scope(),
+        };
         Complaint::new(span.clone(), format!("there is no fact `{name}`")).help(help)
     }
 
@@ -113,10 +114,7 @@ impl Names<'_> {
         fact: &str,
         span: &Range<usize>,
     ) -> Complaint {
-        let near = self
-            .in_scope()
-            .find(|path| path.split('.').next_back() == Some(fact));
-        let help = match near {
+        let help = match self.called(fact) {
             Some(path) => format!("{}; `{path}` is one of them", self.scope()),
             None => self.scope(),
         };
@@ -136,11 +134,11 @@ impl Names<'_> {
         fact: &str,
         span: &Range<usize>,
     ) -> Complaint {
-        let elsewhere = self
-            .in_scope()
-            .find(|path| path.split_once('.').is_some_and(|(_, f)| f == fact));
         let facts = subject.schema().facts;
-        let help = match (elsewhere, nearest(fact, facts.iter().map(|f| f.name))) {
+        let help = match (
+            self.called(fact),
+            nearest(fact, facts.iter().map(|f| f.name)),
+        ) {
             (Some(path), _) => format!("write `{path}`"),
             (None, Some(near)) => format!("write `{}.{near}`", subject.name()),
             (None, None) => format!("`rdma-doctor facts` lists those of {}", subject.name()),

@@ -58,17 +58,21 @@ impl Typer<'_> {
                     ty => Err(self.no_condition(tree, &typed.operand, ty)),
                 }
             }
-            TreeNode::Literal(Value::Bool(_)) => Err(Complaint::new(
-                tree.span.clone(),
-                "a constant decides nothing",
-            )
-            .help("leave it out; without `applies` a check applies to every instance".to_owned())),
-            _ => Err(Complaint::new(
-                tree.span.clone(),
-                format!("`{}` is not a condition", self.written(tree)),
-            )
-            .help("compare it with a fact".to_owned())),
+            TreeNode::Literal(Value::Bool(_)) => {
+                let help = "leave it out; without `applies` a check applies to every instance";
+                Err(constant(tree).help(help.to_owned()))
+            }
+            _ => {
+                let wrong = self.wrong(tree, "is not a condition");
+                Err(wrong.help("compare it with a fact".to_owned()))
+            }
         }
+    }
+
+    /// A complaint about what is written there.
+    fn wrong(&self, tree: &Tree<'_>, what: &str) -> Complaint {
+        let message = format!("`{}` {what}", self.written(tree));
+        Complaint::new(tree.span.clone(), message)
     }
 
     fn conditions(&mut self, parts: &[Tree<'_>]) -> Result<Box<[Node]>, Complaint> {
@@ -87,7 +91,7 @@ impl Typer<'_> {
             (_, Type::Count) => format!("a number: `{name} > 0`"),
             _ => format!("a quantity: `{name} > {}`", sample(ty)),
         };
-        Complaint::new(tree.span.clone(), format!("`{name}` is not a condition"))
+        self.wrong(tree, "is not a condition")
             .label(format!("it is {ty}"))
             .help(format!("compare it with {example}"))
     }
@@ -163,12 +167,10 @@ impl Typer<'_> {
         if ty.is_ordered() {
             return Ok(());
         }
-        let name = self.written(tree);
-        Err(
-            Complaint::new(tree.span.clone(), format!("`{name}` has no order"))
-                .label(format!("it is {ty}"))
-                .help("compare it with `==`, `!=` or `in`".to_owned()),
-        )
+        let wrong = self.wrong(tree, "has no order");
+        Err(wrong
+            .label(format!("it is {ty}"))
+            .help("compare it with `==`, `!=` or `in`".to_owned()))
     }
 
     fn compare(
@@ -180,10 +182,7 @@ impl Typer<'_> {
         let mut left = self.operand(&sides[0])?;
         let mut right = self.operand(&sides[1])?;
         if left.constant && right.constant {
-            return Err(
-                Complaint::new(tree.span.clone(), "a constant decides nothing")
-                    .help("compare a fact".to_owned()),
-            );
+            return Err(constant(tree).help("compare a fact".to_owned()));
         }
         self.as_word(&sides[1], &mut right, left.ty)?;
         self.as_word(&sides[0], &mut left, right.ty)?;
@@ -217,10 +216,7 @@ impl Typer<'_> {
             return self.among(sides, item);
         };
         if item.constant {
-            return Err(Complaint::new(
-                sides[0].span.clone(),
-                "a constant decides nothing",
-            ));
+            return Err(constant(&sides[0]));
         }
         if elements.is_empty() {
             return Err(Complaint::new(
@@ -229,11 +225,8 @@ impl Typer<'_> {
             ));
         }
         if matches!(item.ty, Type::Texts | Type::Counts) {
-            return Err(Complaint::new(
-                sides[0].span.clone(),
-                format!("`{}` is itself a list", self.written(&sides[0])),
-            )
-            .help(format!("write `\"…\" in {}`", self.written(&sides[0]))));
+            let wrong = self.wrong(&sides[0], "is itself a list");
+            return Err(wrong.help(format!("write `\"…\" in {}`", self.written(&sides[0]))));
         }
         let mut values = Vec::with_capacity(elements.len());
         for element in elements {
@@ -266,31 +259,23 @@ impl Typer<'_> {
             Type::Texts => Type::Text,
             Type::Counts => Type::Count,
             _ => {
-                return Err(Complaint::new(
-                    sides[1].span.clone(),
-                    format!("`{}` is not a list", self.written(&sides[1])),
-                )
-                .label(format!("it is {}", list.ty))
-                .help("write the list between `[` and `]`, or `==` for one value".to_owned()));
+                let help = "write the list between `[` and `]`, or `==` for one value";
+                let wrong = self.wrong(&sides[1], "is not a list");
+                return Err(wrong
+                    .label(format!("it is {}", list.ty))
+                    .help(help.to_owned()));
             }
         };
         if !element.is_comparable_with(item.ty) {
-            let kind = if element == Type::Text {
-                "text"
-            } else {
-                "a number"
+            let what = match element {
+                Type::Text => "is not text",
+                _ => "is not a number",
             };
-            return Err(Complaint::new(
-                sides[0].span.clone(),
-                format!("`{}` is not {kind}", self.written(&sides[0])),
-            )
-            .label(format!("it is {}", item.ty)));
+            let wrong = self.wrong(&sides[0], what);
+            return Err(wrong.label(format!("it is {}", item.ty)));
         }
         if item.constant && list.constant {
-            return Err(Complaint::new(
-                sides[0].span.clone(),
-                "a constant decides nothing",
-            ));
+            return Err(constant(&sides[0]));
         }
         Ok(Node::Among(item.operand, list.operand))
     }
@@ -314,6 +299,11 @@ impl Typer<'_> {
             .label(format!("`{left}` is {}; `{right}` is {}", a.ty, b.ty))
             .help(help)
     }
+}
+
+/// What is the same for every instance.
+fn constant(tree: &Tree<'_>) -> Complaint {
+    Complaint::new(tree.span.clone(), "a constant decides nothing")
 }
 
 /// The word of a schema that a text names.
