@@ -2,20 +2,22 @@
 //!
 //! Plain numbers in, plain numbers out. What it leaves out is said by [`Training::assumptions`].
 
+use crate::fact::value::written;
 use crate::measure::plan::alpha_beta::AlphaBeta;
 use crate::measure::plan::collective::Collective;
 
-/// How a training divides its state over the ranks that hold the same part of the data's model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parallel {
-    /// Each rank holds all; gradients are all-reduced.
-    Ddp,
-    /// The optimizer's state is divided (ZeRO-1): gradients are reduced, and parameters gathered.
-    Zero1,
-    /// Gradients are divided too (ZeRO-2).
-    Zero2,
-    /// Parameters are divided too (ZeRO-3, FSDP): gathered for the forward pass and again for the backward pass, gradients reduced.
-    Zero3,
+written! {
+    /// How a training divides its state over the ranks that hold the same part of the data's model.
+    pub enum Parallel {
+        /// Each rank holds all; gradients are all-reduced.
+        Ddp = "ddp",
+        /// The optimizer's state is divided (ZeRO-1): gradients are reduced, and parameters gathered.
+        Zero1 = "zero1",
+        /// Gradients are divided too (ZeRO-2).
+        Zero2 = "zero2",
+        /// Parameters are divided too (ZeRO-3, FSDP): gathered for the forward pass and again for the backward pass, gradients reduced.
+        Zero3 = "zero3",
+    }
 }
 
 impl Parallel {
@@ -215,13 +217,14 @@ pub struct Measured {
     pub ranks: u64,
 }
 
-/// How latency grows with the ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Growth {
-    /// A ring: each of 2(n-1) steps waits for the one before.
-    Ring,
-    /// A tree: as many steps as it is high, twice.
-    Tree,
+written! {
+    /// How latency grows with the ranks.
+    pub enum Growth {
+        /// A ring: each of 2(n-1) steps waits for the one before.
+        Ring = "ring",
+        /// A tree: as many steps as it is high, twice.
+        Tree = "tree",
+    }
 }
 
 impl Growth {
@@ -230,14 +233,6 @@ impl Growth {
         match self {
             Growth::Ring => 1.0,
             Growth::Tree => 0.92,
-        }
-    }
-
-    /// Its name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Growth::Ring => "ring",
-            Growth::Tree => "tree",
         }
     }
 
@@ -287,18 +282,19 @@ impl AlphaBeta {
     }
 }
 
-/// Whether the network of a node is enough for ZeRO-3 on 64 GPUs and more.
-///
-/// Experience with V100: 100 Gb/s for each node are not enough, 200 to 400 acceptable, 800 to 1000 ideal; A100 and H100 compute faster and
-/// need more. Between two of these the lower one is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Below 200 Gb/s.
-    NotEnough,
-    /// From 200 Gb/s.
-    Acceptable,
-    /// From 800 Gb/s.
-    Ideal,
+written! {
+    /// Whether the network of a node is enough for ZeRO-3 on 64 GPUs and more.
+    ///
+    /// Experience with V100: 100 Gb/s for each node are not enough, 200 to 400 acceptable, 800 to 1000 ideal; A100 and H100 compute faster and
+    /// need more. Between two of these the lower one is taken.
+    pub enum Class {
+        /// Below 200 Gb/s.
+        NotEnough = "not enough",
+        /// From 200 Gb/s.
+        Acceptable = "acceptable",
+        /// From 800 Gb/s.
+        Ideal = "ideal",
+    }
 }
 
 impl Class {
@@ -312,15 +308,6 @@ impl Class {
             g if g < 800.0 => Class::Acceptable,
             _ => Class::Ideal,
         })
-    }
-
-    /// The class in words.
-    pub fn word(self) -> &'static str {
-        match self {
-            Class::NotEnough => "not enough",
-            Class::Acceptable => "acceptable",
-            Class::Ideal => "ideal",
-        }
     }
 }
 
@@ -345,17 +332,18 @@ impl Step {
     }
 }
 
-/// What of it a slow network explains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
-    /// There is nothing to explain: the step is no longer than on one node.
-    Nothing,
-    /// The network explains it: at least seven tenths of the excess are communication that nothing hides.
-    Network,
-    /// The network may explain it, if computation hides none of it: how much it hides is not known.
-    NetworkPossible,
-    /// It lies elsewhere: all communication together is less than seven tenths of the excess.
-    Elsewhere,
+written! {
+    /// What of it a slow network explains.
+    pub enum Blame {
+        /// There is nothing to explain: the step is no longer than on one node.
+        Nothing = "nothing",
+        /// The network explains it: at least seven tenths of the excess are communication that nothing hides.
+        Network = "network",
+        /// The network may explain it, if computation hides none of it: how much it hides is not known.
+        NetworkPossible = "network-possible",
+        /// It lies elsewhere: all communication together is less than seven tenths of the excess.
+        Elsewhere = "elsewhere",
+    }
 }
 
 /// The part of the excess from which the network explains it.

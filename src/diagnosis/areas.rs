@@ -9,38 +9,22 @@ use crate::check::{
     Area, Catalogue, Check, FactName, Lacks, Missing, MissingFact, Outcome, Required, Severity,
     SubjectEssentials,
 };
+use crate::fact::value::written;
 use crate::fact::{Facts, Gap, GapKind, Id, Subject};
 
-/// How far an area was examined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AreaState {
-    /// The node is known to have nothing in this area.
-    NothingThere,
-    /// All essential facts are known.
-    Examined,
-    /// Some are not.
-    Partly,
-    /// None is.
-    NotExamined,
-}
-
-impl AreaState {
-    /// All of them.
-    pub const ALL: [AreaState; 4] = [
-        AreaState::NothingThere,
-        AreaState::Examined,
-        AreaState::Partly,
-        AreaState::NotExamined,
-    ];
-
-    /// As reports and metrics write it.
-    pub fn word(self) -> &'static str {
-        match self {
-            AreaState::NothingThere => "nothing-there",
-            AreaState::Examined => "examined",
-            AreaState::Partly => "partly",
-            AreaState::NotExamined => "not-examined",
-        }
+written! {
+    /// How far an area was examined.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum AreaState {
+        /// The node is known to have nothing in this area.
+        #[default]
+        NothingThere = "nothing-there",
+        /// All essential facts are known.
+        Examined = "examined",
+        /// Some are not.
+        Partly = "partly",
+        /// None is.
+        NotExamined = "not-examined",
     }
 }
 

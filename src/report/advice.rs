@@ -331,12 +331,7 @@ fn trained(question: &Question) -> TrainedModel {
         parameters: training.parameters,
         dtype: question.dtype,
         bytes: training.bytes,
-        parallel: match training.parallel {
-            Parallel::Ddp => "ddp",
-            Parallel::Zero1 => "zero1",
-            Parallel::Zero2 => "zero2",
-            Parallel::Zero3 => "zero3",
-        },
+        parallel: training.parallel.word(),
         nodes: training.nodes,
         gpus_per_node: training.gpus_per_node,
         tensor_parallel: training.tensor_parallel,
@@ -425,12 +420,7 @@ fn slowdown(whole: f64, communication: f64, compute: Option<f64>, single: f64) -
         excess: (whole - single).max(0.0),
         share: percent(share, 1.0),
         explains_from: percent(EXPLAINS, 1.0),
-        explained_by: match blame {
-            Blame::Nothing => "nothing",
-            Blame::Network => "network",
-            Blame::NetworkPossible => "network-possible",
-            Blame::Elsewhere => "elsewhere",
-        },
+        explained_by: blame.word(),
     }
 }
 

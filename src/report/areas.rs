@@ -8,7 +8,7 @@ use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey, RequiredAreas, sur
 use crate::fact::{Facts, GapKind, Id, RECORD_THE_MACHINE, Subject, node};
 
 /// An area of a node, or of all nodes of a report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AreaLine {
     /// Its name, as `--require` takes it.
@@ -134,17 +134,9 @@ impl AreaLine {
         AreaLine {
             area: area.to_owned(),
             state: AreaState::NothingThere.word(),
-            required: false,
-            seen: String::new(),
-            missing: Vec::new(),
-            withheld: 0,
-            remedy: None,
-            nodes: None,
-            rank: AreaState::NothingThere,
-            wanting: false,
             whole: true,
             unrecorded: true,
-            of_nodes: Vec::new(),
+            ..AreaLine::default()
         }
     }
 
@@ -299,13 +291,8 @@ pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
 /// The headline of a report without a fault: the examined areas, those not examined, then `tail`.
 pub(super) fn no_fault(areas: &[AreaLine], tail: &str) -> String {
     let seen = names(areas, |area| area.rank == AreaState::Examined);
-    let not = areas.iter().filter(|area| {
-        !area.whole
-            && matches!(
-                area.rank,
-                AreaState::Partly | AreaState::NotExamined | AreaState::Examined
-            )
-    });
+    let may_be_seen = |area: &&AreaLine| !area.whole && area.rank != AreaState::NothingThere;
+    let not = areas.iter().filter(may_be_seen);
     let not: Vec<String> = not
         .map(|area| match (area.rank, area.remedy.as_deref()) {
             (AreaState::Examined, _) => format!("{} (in part: root)", area.area),

@@ -44,7 +44,7 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     gauge(out, "verdicts", "Verdicts of each kind.", verdicts)?;
     let help = "Areas of the node: 1 for the state that each has.";
     let areas = report.areas.iter().flat_map(|area| {
-        AreaState::ALL.map(|state| {
+        AreaState::ALL.iter().map(|state| {
             let labels = [("area", &*area.area), ("state", state.word())];
             sample(&labels, u8::from(area.state == state.word()))
         })
