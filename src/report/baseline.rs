@@ -176,29 +176,18 @@ impl BaselineChanges {
     /// Writes them for people.
     pub(super) fn write(&self, out: &mut dyn Write, width: usize) -> io::Result<()> {
         writeln!(out)?;
-        if self.changes.is_empty() && self.drifted.is_empty() {
-            return text::paragraph(
-                out,
-                "baseline ",
-                9,
-                &format!("no change since {}", self.of),
-                width,
-            );
-        }
-        let count = plural((self.changes.len() + self.drifted.len()) as u64, "change");
+        let count = match self.changes.len() + self.drifted.len() {
+            0 => "no change".to_owned(),
+            some => plural(some as u64, "change"),
+        };
         let head = format!("{count} since {}", self.of);
         text::paragraph(out, "baseline ", 9, &head, width)?;
         for change in &self.changes {
             text::paragraph(out, "         ", 11, change, width)?;
         }
         for one in &self.drifted {
-            text::paragraph(
-                out,
-                "         ",
-                11,
-                &format!("~ {}", one.sentence("was")),
-                width,
-            )?;
+            let drift = format!("~ {}", one.sentence("was"));
+            text::paragraph(out, "         ", 11, &drift, width)?;
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ pub struct EvidenceLine {
 }
 
 /// A finding that another explains.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Consequence {
     /// The check.

@@ -89,7 +89,7 @@ pub fn measurement(
     let worst = worst.map_or("measured", |cause| cause.severity);
     let mut page = Markup::default();
     let about = if title == first { "" } else { first };
-    header(&mut page, worst, worst, title, about);
+    header(&mut page, worst, title, about);
     page.append(drawing);
     if let Some(report) = found {
         findings::list(&mut page, "Causes", &report.causes);
@@ -108,11 +108,8 @@ pub fn measurement(
 pub fn document(out: &mut dyn Write, title: &str, content: &Markup) -> io::Result<()> {
     let mut page = Markup::default();
     page.put(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-        &[],
-    );
-    page.put(
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"",
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"",
         &[],
     );
     page.put(POLICY, &[]);
@@ -136,27 +133,21 @@ pub fn document(out: &mut dyn Write, title: &str, content: &Markup) -> io::Resul
 }
 
 /// Writes the answer, and below it what it is about.
-fn header(page: &mut Markup, class: &str, label: &str, title: &str, about: &str) {
+fn header(page: &mut Markup, class: &str, title: &str, about: &str) {
     page.put(
         "<header class=\"verdict {}\">\n<p class=\"badge\">{}</p>\n<h1>{}</h1>\n<p class=\"aside\">{}</p>\n</header>\n",
-        &[&class, &label, &title, &about],
+        &[&class, &class, &title, &about],
     );
 }
 
 fn write_report(page: &mut Markup, report: &Report) -> io::Result<()> {
-    let (class, label) = match report.exit() {
-        Exit::Errors => ("error", "error"),
-        Exit::Warnings => ("warning", "warning"),
-        Exit::Healthy => ("ok", "ok"),
-        _ => ("unknown", "unknown"),
+    let class = match report.exit() {
+        Exit::Errors => "error",
+        Exit::Warnings => "warning",
+        Exit::Healthy => "ok",
+        _ => "unknown",
     };
-    header(
-        page,
-        class,
-        label,
-        &report.headline,
-        &findings::about(report),
-    );
+    header(page, class, &report.headline, &findings::about(report));
     findings::areas(page, report);
     findings::list(page, "Causes", &report.causes);
     page.append(&report.drawn);
@@ -165,19 +156,13 @@ fn write_report(page: &mut Markup, report: &Report) -> io::Result<()> {
     findings::list(page, "", &report.notes);
     page.put("</details>\n", &[]);
     folded(page, "open", "All of the report as text", &"");
-    page.text(|out| {
-        text::write(
-            out,
-            report,
-            Detail {
-                verbose: true,
-                all: true,
-                open: true,
-                ..Detail::default()
-            },
-            100,
-        )
-    })?;
+    let all = Detail {
+        verbose: true,
+        all: true,
+        open: true,
+        ..Detail::default()
+    };
+    page.text(|out| text::write(out, report, all, 100))?;
     page.put("</details>\n", &[]);
     Ok(())
 }
@@ -201,15 +186,9 @@ fn filter(page: &mut Markup, table: &str, example: &str) {
 
 fn fact_table(page: &mut Markup, facts: &Facts) {
     let all = all_facts(facts);
-    let known = all
-        .iter()
-        .filter(|(.., fact)| matches!(fact, Fact::Known(..)));
-    folded(
-        page,
-        "facts",
-        "Facts",
-        &format_args!("{} known", known.count()),
-    );
+    let known = all.iter().filter(|(.., fact)| fact.known().is_some());
+    let count = format!("{} known", known.count());
+    folded(page, "facts", "Facts", &count);
     filter(page, "facts", "words, as: port rate");
     page.put("<table>\n", &[]);
     for of_one in all.chunk_by(|(a, ..), (b, ..)| a == b) {

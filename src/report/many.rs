@@ -310,8 +310,8 @@ impl ManyNodesReport {
         sum.open = folded.collect();
         let of_nodes: Vec<ExplainableFinding> = self
             .causes
-            .into_iter()
-            .map(|(check, folded)| ExplainableFinding::for_nodes(check, folded, &sum.nodes))
+            .into_values()
+            .map(|folded| ExplainableFinding::for_nodes(folded, &sum.nodes))
             .collect();
         let of_all = diagnosis::diagnose(catalogue, facts, verdicts);
         let of_all = of_all.iter().flat_map(|cause| {
@@ -331,7 +331,7 @@ impl ManyNodesReport {
             };
             let unit = |cause: &diagnosis::Cause| {
                 let nodes = cause.subjects.first().and_then(|id| concerns.get(id));
-                ExplainableFinding::for_all_nodes(cause.check, writer.finding(cause), nodes)
+                ExplainableFinding::for_all_nodes(writer.finding(cause), nodes)
             };
             each.iter().map(unit).collect::<Vec<_>>()
         });
@@ -344,11 +344,11 @@ impl ManyNodesReport {
 /// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
 fn ordered(catalogue: &Catalogue, mut units: Vec<ExplainableFinding>, all: usize) -> Vec<Finding> {
     units.sort_by_key(|unit| {
-        let severity = catalogue.checks[unit.check].severity;
+        let severity = catalogue.checks[unit.finding.place].severity;
         let common = unit.nodes.len() >= all;
         let weight = unit.finding.subjects.len() + unit.finding.consequences.len();
         // A site's check without an impact comes after those that have one.
-        let impact = catalogue.checks[unit.check].impact;
+        let impact = catalogue.checks[unit.finding.place].impact;
         (
             severity,
             common,
@@ -356,7 +356,7 @@ fn ordered(catalogue: &Catalogue, mut units: Vec<ExplainableFinding>, all: usize
             impact,
             !unit.of_all,
             std::cmp::Reverse(weight),
-            unit.check,
+            unit.finding.place,
         )
     });
     units.into_iter().map(|unit| unit.finding).collect()
@@ -364,7 +364,6 @@ fn ordered(catalogue: &Catalogue, mut units: Vec<ExplainableFinding>, all: usize
 
 /// A finding that may be explained by another.
 struct ExplainableFinding {
-    check: usize,
     finding: Finding,
     nodes: HashSet<String>,
     /// Whether it applies to all nodes together.
@@ -372,7 +371,7 @@ struct ExplainableFinding {
 }
 
 impl ExplainableFinding {
-    fn for_nodes(check: usize, folded: FoldedFinding, all: &[NodeHead]) -> Self {
+    fn for_nodes(folded: FoldedFinding, all: &[NodeHead]) -> Self {
         let names = || folded.nodes.iter().map(|at| all[*at as usize].name.clone());
         let mut finding = folded.finding;
         let mut lines = folded.lines.written(all).into_iter();
@@ -381,41 +380,28 @@ impl ExplainableFinding {
         finding.subject = folded.subjects.first().cloned().unwrap_or_default();
         finding.subjects = folded.subjects;
         finding.nodes = names().collect();
-        let consequences = folded
-            .consequences
-            .into_values()
-            .flat_map(|(first, lines)| {
-                let each = lines
-                    .written(all)
-                    .into_iter()
-                    .map(move |sentence| Consequence {
-                        check: first.check.clone(),
-                        severity: first.severity,
-                        subject: first.subject.clone(),
-                        sentence,
-                    });
-                each.collect::<Vec<_>>()
-            });
-        finding.consequences = consequences.collect();
+        for (first, lines) in folded.consequences.into_values() {
+            let each = lines.written(all).into_iter();
+            finding
+                .consequences
+                .extend(each.map(|sentence| Consequence {
+                    sentence,
+                    ..first.clone()
+                }));
+        }
         ExplainableFinding {
-            check,
             nodes: names().collect(),
             finding,
             of_all: false,
         }
     }
 
-    fn for_all_nodes(check: usize, mut finding: Finding, nodes: Option<&Vec<Arc<str>>>) -> Self {
-        let names: Vec<String> = nodes
-            .into_iter()
-            .flatten()
-            .map(|name| name.to_string())
-            .collect();
-        finding.nodes = names.clone();
+    fn for_all_nodes(mut finding: Finding, nodes: Option<&Vec<Arc<str>>>) -> Self {
+        let names = nodes.into_iter().flatten().map(|name| name.to_string());
+        finding.nodes = names.collect();
         ExplainableFinding {
-            check,
+            nodes: finding.nodes.iter().cloned().collect(),
             finding,
-            nodes: names.into_iter().collect(),
             of_all: true,
         }
     }
@@ -427,8 +413,8 @@ fn explain(
     of_nodes: Vec<ExplainableFinding>,
     of_all: Vec<ExplainableFinding>,
 ) -> Vec<ExplainableFinding> {
-    let check = |unit: &ExplainableFinding| -> &Check { &catalogue.checks[unit.check] };
-    let mut units: Vec<ExplainableFinding> = of_nodes;
+    let check = |unit: &ExplainableFinding| -> &Check { &catalogue.checks[unit.finding.place] };
+    let mut units = of_nodes;
     units.extend(of_all);
     let explains = |a: &ExplainableFinding, b: &ExplainableFinding| {
         (a.of_all || b.of_all)
@@ -480,7 +466,7 @@ fn together(units: Vec<ExplainableFinding>) -> Vec<ExplainableFinding> {
     let mut all: Vec<ExplainableFinding> = Vec::new();
     let mut places: HashMap<(usize, bool), usize> = HashMap::new();
     for unit in units {
-        match places.get(&(unit.check, unit.of_all)) {
+        match places.get(&(unit.finding.place, unit.of_all)) {
             Some(at) => {
                 let first = &mut all[*at];
                 first.finding.subjects.extend(unit.finding.subjects);
@@ -494,7 +480,7 @@ fn together(units: Vec<ExplainableFinding>) -> Vec<ExplainableFinding> {
                 }
             }
             None => {
-                places.insert((unit.check, unit.of_all), all.len());
+                places.insert((unit.finding.place, unit.of_all), all.len());
                 all.push(unit);
             }
         }

@@ -10,16 +10,10 @@ use crate::report::plural;
 
 /// Writes the tables for people, in lines of at most `width` columns.
 pub fn write(out: &mut dyn Write, ablation: &Ablation, width: usize) -> io::Result<()> {
-    let compared: Vec<&Measurement> = ablation
-        .measurements
-        .iter()
-        .filter(|measurement| measurement.arms.len() > 1)
-        .collect();
-    let alone: Vec<&Measurement> = ablation
-        .measurements
-        .iter()
-        .filter(|measurement| measurement.arms.len() == 1)
-        .collect();
+    let measured = ablation.measurements.iter();
+    let (compared, alone): (Vec<&Measurement>, Vec<&Measurement>) = measured
+        .filter(|measurement| !measurement.arms.is_empty())
+        .partition(|measurement| measurement.arms.len() > 1);
     for measurement in compared {
         head(out, measurement)?;
         arms(out, measurement, width)?;
@@ -41,12 +35,8 @@ fn head(out: &mut dyn Write, measurement: &Measurement) -> io::Result<()> {
     let mut parts = vec![measurement.name.clone()];
     parts.extend(measurement.nodes.map(|n| plural(n, "node")));
     parts.extend(measurement.ranks.map(|n| plural(n, "rank")));
-    parts.extend(
-        measurement
-            .library_version
-            .as_ref()
-            .map(|version| format!("NCCL {version}")),
-    );
+    let version = measurement.library_version.as_ref();
+    parts.extend(version.map(|version| format!("NCCL {version}")));
     match measurement.user_reported {
         true => parts.push("as somebody wrote it down".into()),
         false => parts.extend(measurement.rounds.map(|n| plural(n, "round"))),
@@ -83,15 +73,9 @@ fn arms(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::Res
     let figure = figure.max().unwrap_or(0).clamp(6, 40);
     let paths = measurement.arms.iter().any(|arm| arm.paths.is_some());
     let used = if paths { "  used" } else { "" };
-    writeln!(
-        out,
-        "  {}",
-        format!(
-            "{:<name$}  {:>figure$}  {:>9}{used}",
-            "arm", "figure", "effect"
-        )
-        .dimmed()
-    )?;
+    let (one, what) = ("arm", "figure");
+    let titles = format!("{one:<name$}  {what:>figure$}  {:>9}{used}", "effect");
+    writeln!(out, "  {}", titles.dimmed())?;
     for (arm, reached) in measurement.arms.iter().zip(&figures) {
         let effect = match (arm.variables.as_deref(), arm.effect) {
             (Some("none"), _) | (_, None) => String::new(),
@@ -120,11 +104,8 @@ fn factors(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::
     let name = measurement.factors.iter().map(|f| f.change.chars().count());
     let name = name.max().unwrap_or(0).max(6);
     writeln!(out)?;
-    writeln!(
-        out,
-        "  {}",
-        format!("{:<name$}  what it does", "change").dimmed()
-    )?;
+    let titles = format!("{:<name$}  what it does", "change");
+    writeln!(out, "  {}", titles.dimmed())?;
     for factor in &measurement.factors {
         let outcome = outcome(factor);
         let honoured = match factor.honoured {

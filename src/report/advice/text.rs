@@ -7,6 +7,7 @@ use crate::terminal::Paint;
 use super::{Advice, Bandwidth, NetworkClass, Slowdown, StepDivision};
 use crate::derive::bandwidth_model;
 use crate::fact::{BitRate, Bytes, Seconds};
+use crate::report::collective::text::digits;
 use crate::report::{plural, text};
 
 /// Columns of the labels.
@@ -200,14 +201,6 @@ fn both(bits: u64) -> String {
 }
 
 /// Three digits, or all before the point.
-fn digits(number: f64) -> String {
-    match number {
-        n if n >= 100.0 => format!("{n:.0}"),
-        n if n >= 10.0 => format!("{n:.1}"),
-        n => format!("{n:.2}"),
-    }
-}
-
 fn seconds(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => Seconds(s).to_string(),
