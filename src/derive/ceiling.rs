@@ -10,7 +10,6 @@ mod term;
 use super::Derivation;
 use std::sync::Arc;
 
-use self::inside::Inside;
 use self::rail::Via;
 pub use self::term::Term;
 use crate::derive::bandwidth_model;
@@ -122,10 +121,10 @@ pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
                     let network = network()?;
                     let each =
                         bandwidth_model::loopback(network.carries, used.shape.ranks_per_node);
-                    Inside::of(Term {
+                    Term {
                         carries: each.unwrap_or_default(),
                         ..network
-                    })
+                    }
                 }
             })
         };
@@ -152,22 +151,19 @@ pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
 fn compose(
     collective: Collective,
     shape: Shape,
-    inside: Option<Inside>,
+    ring: Option<Term>,
     nvls: Option<Term>,
     network: Option<Term>,
 ) -> Result<Ceiling, Gap> {
     let carries = Carries {
-        ring: inside.as_ref().map_or(0.0, |inside| inside.ring.carries),
+        ring: ring.as_ref().map_or(0.0, |ring| ring.carries),
         nvls: nvls.as_ref().map(|nvls| nvls.carries),
         network: network.as_ref().map_or(0.0, |network| network.carries),
     };
     let bound = bandwidth_model::ceiling(collective, shape, carries)
         .ok_or_else(|| Gap::missing("a model for this collective"))?;
-    let mut terms: Vec<Term> = Vec::new();
-    let ring = inside.map(|inside| inside.ring);
-    terms.extend(ring.clone());
-    terms.extend(nvls.clone());
-    terms.extend(network.clone());
+    let terms = [&ring, &nvls, &network].into_iter().flatten();
+    let terms: Vec<Term> = terms.cloned().collect();
     let over_nvls = nvls.filter(|nvls| bound.busbw > carries.ring.min(nvls.carries));
     let binding = match bound.side {
         Side::Inside => over_nvls.or(ring),
@@ -211,11 +207,10 @@ pub(super) const DERIVATION: Derivation = Derivation::new(
 /// States the paths of a node.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let mut open: Option<Gap> = None;
-    let gpus = inside::gpus(facts, node);
-    if let Err(gap) = &gpus {
-        open = Some(gap.clone());
-    }
-    let gpus = gpus.unwrap_or_default();
+    let gpus = inside::gpus(facts, node).unwrap_or_else(|gap| {
+        open = Some(gap);
+        Vec::new()
+    });
     let mut inside_way = None;
     if gpus.len() > 1 {
         match inside::joined(facts, node, &gpus) {
@@ -232,8 +227,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let found = inside::pcie(facts, node, &gpus);
         state(facts, node, PathKind::PcieP2p, "pcie-p2p", found.map(one));
         let found = inside::shm(facts, node, &gpus);
-        let found = found.map(|inside| one(inside.ring));
-        state(facts, node, PathKind::Shm, "shm", found);
+        state(facts, node, PathKind::Shm, "shm", found.map(one));
         let found = inside::chosen(facts, node, &gpus).and_then(|inside| {
             let nvls = match inside::switches_add(facts, node, &gpus)? {
                 true => inside.nvls(gpus.len() as u64),
@@ -252,13 +246,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         state(facts, node, kind, "all-reduce-intra", ceiling);
         inside_way = Some(found);
     }
-    let network = match outside(facts, node) {
-        Ok(network) => network,
-        Err(gap) => {
-            open = open.or(Some(gap));
-            None
-        }
-    };
+    let network = outside(facts, node).unwrap_or_else(|gap| {
+        open.get_or_insert(gap);
+        None
+    });
     if let Some(network) = network
         && !gpus.is_empty()
     {
@@ -281,7 +272,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 }
 
 /// What NCCL would choose inside a node: the ring, and what its switches add; `None` with one GPU.
-type Chosen = Option<Result<(Inside, Option<Term>), Gap>>;
+type Chosen = Option<Result<(Term, Option<Term>), Gap>>;
 
 fn between(
     facts: &Facts,
@@ -306,12 +297,8 @@ fn between(
 
 /// States rails, network and sockets; gives what NCCL's traffic to other nodes will take, `None` where it has nothing.
 fn outside(facts: &mut Facts, node: Id) -> Result<Option<Result<Term, Gap>>, Gap> {
-    let chosen = facts
-        .find(Subject::Selection, node, "NCCL")
-        .ok_or_else(|| Gap::missing("selection"))?;
-    let wants = facts.get(chosen, selection::WANTS_HCAS);
-    let wants = *wants.as_result().map_err(Clone::clone)?;
-    let ports = match wants {
+    let chosen = rail::selection(facts, node)?;
+    let ports = match facts.value(chosen, selection::WANTS_HCAS)? {
         true => rail::ports(facts, node, chosen)?,
         false => Vec::new(),
     };
@@ -319,27 +306,16 @@ fn outside(facts: &mut Facts, node: Id) -> Result<Option<Result<Term, Gap>>, Gap
         for rail in &ports {
             let name = format!("rail {}", rail.name);
             let found = rail::rail(facts, node, rail);
-            let share = found.as_ref().ok().map(|(_, share)| *share);
-            let found = found.map(|(ceiling, _)| ceiling);
-            let id = state(facts, node, PathKind::Rail, &name, found);
+            let id = state_wired(facts, node, PathKind::Rail, &name, found);
             facts.relate(id, rail.port);
-            of_rates(facts, id, share);
         }
         let network = rail::chosen(facts, node, &ports);
-        let share = network.as_ref().ok().map(|(_, share)| *share);
-        let network = network.map(|(term, _)| term);
-        let id = state(
-            facts,
-            node,
-            PathKind::Network,
-            "network",
-            network.clone().map(one),
-        );
+        let found = network.clone().map(|(term, share)| (one(term), share));
+        let id = state_wired(facts, node, PathKind::Network, "network", found);
         for rail in &ports {
             facts.relate(id, rail.port);
         }
-        of_rates(facts, id, share);
-        return Ok(Some(network));
+        return Ok(Some(network.map(|(term, _)| term)));
     }
     if rail::interfaces(facts, node, chosen)?.is_empty() {
         return Ok(None);
@@ -350,15 +326,22 @@ fn outside(facts: &mut Facts, node: Id) -> Result<Option<Result<Term, Gap>>, Gap
     Ok(Some(sockets))
 }
 
-fn of_rates(facts: &mut Facts, id: Id, share: Option<f64>) {
-    let fact = match share {
-        Some(share) => {
-            let percent = Percent((share * 1000.0).round() / 10.0);
-            Fact::derived(percent, "what is carried, of what the wire carries")
-        }
-        None => Fact::Unknown(Gap::missing("path.bandwidth")),
-    };
-    facts.set(id, path::OF_RATES, fact);
+/// States a path over adapters, with what part it carries of what their wires do.
+fn state_wired(
+    facts: &mut Facts,
+    node: Id,
+    kind: PathKind,
+    name: &str,
+    found: Result<(Ceiling, f64), Gap>,
+) -> Id {
+    let (ceiling, share) = found.map_or_else(
+        |gap| (Err(gap), Err(Gap::missing("path.bandwidth"))),
+        |(ceiling, share)| (Ok(ceiling), Ok(Percent((share * 1000.0).round() / 10.0))),
+    );
+    let id = state(facts, node, kind, name, ceiling);
+    let share = Fact::of(share, "what is carried, of what the wire carries");
+    facts.set(id, path::OF_RATES, share);
+    id
 }
 
 /// A path of one term.

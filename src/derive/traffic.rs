@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::agreement::{Used, agree};
 use super::group;
+use super::nccl::setting;
 use crate::fact::device::NodeType;
 use crate::fact::kleene::Several;
 use crate::fact::netdev::Trust;
@@ -18,21 +19,17 @@ use crate::fact::port::{LinkLayer, PortState};
 use crate::fact::traffic::{self, BrokenAt, ClassSource};
 use crate::fact::{
     Bytes, Fact, Facts, Gap, Id, Key, Membership, Percent, Subject, Typed, device, gid, netdev,
-    node, port, variable,
+    node, port,
 };
 
 /// The derivation.
-pub(super) const DERIVATION: Derivation = Derivation {
-    name: "traffic",
-    inputs: &["port.intended"],
-    run: derive,
-};
+pub(super) const DERIVATION: Derivation = Derivation::new("traffic", &["port.intended"], derive);
 
 /// Makes the traffic of each Ethernet port, and follows it.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let settings = Settings {
-        class: variable(facts, node, "NCCL_IB_TC"),
-        service_level: variable(facts, node, "NCCL_IB_SL"),
+        class: setting(facts, node, "NCCL_IB_TC"),
+        service_level: setting(facts, node, "NCCL_IB_SL"),
     };
     let environment = environment(facts, node);
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {
@@ -73,11 +70,6 @@ fn state<T: Typed>(facts: &mut Facts, id: Id, key: Key<T>, outcome: Result<T, Ga
     facts.set(id, key, fact);
 }
 
-/// A variable's value; `None` where it is known not to be set.
-fn variable(facts: &Facts, node: Id, name: &str) -> Result<Option<Arc<str>>, Gap> {
-    facts.named(node, name, variable::VALUE).into_result()
-}
-
 /// Whether any variable of NCCL's is in effect.
 fn environment(facts: &Facts, node: Id) -> Result<bool, Gap> {
     let mut variables = facts.below(node, Subject::Variable);
@@ -113,12 +105,9 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         let found = facts.find(Subject::Netdev, node, &name);
         found.ok_or_else(|| Gap::missing(format!("network device {name}")))
     });
-    let netdev = netdev.as_ref().map_err(Gap::clone).copied();
 
-    let wanted = settings
-        .class
-        .clone()
-        .map(|text| text.map(|text| number(&text) & 0xff));
+    let wanted = settings.class.clone();
+    let wanted = wanted.map(|text| text.map(|text| number(&text) & 0xff));
     let forced = facts.value(port, port::CLASS_FORCED).and_then(|forced| {
         let class = forced.then(|| facts.value(port, port::FORCED_CLASS));
         class.transpose()
@@ -154,10 +143,7 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
         untagged: untagged(facts, port, settings),
     };
     let pauses = [netdev::PAUSE_RX, netdev::PAUSE_TX];
-    let pauses: Several<bool> = pauses
-        .map(|key| of(facts, &netdev, key))
-        .into_iter()
-        .collect();
+    let pauses = Several::from_iter(pauses.map(|key| of(facts, &netdev, key)));
     let pause = pauses.all(|on| *on);
     state(facts, id, traffic::DCB, on_netdev.dcb.clone());
     state(facts, id, traffic::TRUST, on_netdev.trust.clone());
@@ -173,7 +159,7 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     state(facts, id, traffic::PRIORITY, priority.clone());
     let pfc = on_netdev.has_pfc(&priority);
     state(facts, id, traffic::PFC, pfc.clone());
-    let stops: Several<bool> = [pfc.clone(), pause.clone()].into_iter().collect();
+    let stops = Several::from_iter([pfc.clone(), pause.clone()]);
     let lossless = stops.any(|stops| *stops);
     state(facts, id, traffic::LOSSLESS, lossless.clone());
 
@@ -213,9 +199,8 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
 
     let set = facts.value(port, port::CMA_TOS_SET);
     if set == Ok(true) {
-        let priority = facts
-            .value(port, port::CMA_TOS)
-            .and_then(|tos| on_netdev.priority(tos >> 2));
+        let tos = facts.value(port, port::CMA_TOS);
+        let priority = tos.and_then(|tos| on_netdev.priority(tos >> 2));
         let pfc = on_netdev.has_pfc(&priority);
         state(facts, id, traffic::CMA_PRIORITY, priority);
         state(facts, id, traffic::CMA_PFC, pfc);
@@ -255,20 +240,13 @@ fn used(facts: &Facts, port: Id) -> Result<bool, Gap> {
     let device = facts
         .ancestor(port, Subject::Device)
         .ok_or_else(|| Gap::missing("device"))?;
+    let kind = facts.value(device, device::NODE_TYPE);
     let all = [
         facts.value(port, port::INTENDED),
         facts.value(port, port::STATE).map(PortState::is_active),
-        facts
-            .value(device, device::NODE_TYPE)
-            .map(|kind| kind == NodeType::Ca),
+        kind.map(|kind| kind == NodeType::Ca),
     ];
-    if all.contains(&Ok(false)) {
-        return Ok(false);
-    }
-    for one in all {
-        one?;
-    }
-    Ok(true)
+    Several::from_iter(all).all(|is| *is)
 }
 
 /// What a port's netdev does with priorities.
@@ -374,12 +352,8 @@ fn scheduling(facts: &mut Facts, id: Id, netdev: &Result<Id, Gap>, priority: &Re
         let word = entry(&scheduling, priority.clone()?)?;
         Ok(word.parse::<u64>().ok())
     })();
-    state(
-        facts,
-        id,
-        traffic::ETS,
-        found.clone().map(|share| share.is_some()),
-    );
+    let has_share = found.clone().map(|share| share.is_some());
+    state(facts, id, traffic::ETS, has_share);
     if let Ok(Some(share)) = found {
         state(facts, id, traffic::SHARE, Ok(Percent(share as f64)));
     }
@@ -413,18 +387,10 @@ fn buffers(
         let shared = others.any(|(buffer, p)| *buffer == own && !has(&pfc, p));
         Ok((size, shared))
     })();
-    state(
-        facts,
-        id,
-        traffic::BUFFER,
-        found.clone().map(|(size, _)| Bytes(size)),
-    );
-    state(
-        facts,
-        id,
-        traffic::BUFFER_SHARED,
-        found.map(|(_, shared)| shared),
-    );
+    let size = found.clone().map(|(size, _)| Bytes(size));
+    state(facts, id, traffic::BUFFER, size);
+    let shared = found.map(|(_, shared)| shared);
+    state(facts, id, traffic::BUFFER_SHARED, shared);
 }
 
 /// Whether the traffic of all used ports of one board is treated alike. Ports of another board may be of another network.
@@ -473,7 +439,7 @@ fn treatment(facts: &Facts, id: Id) -> Result<String, Gap> {
 mod tests {
     use super::super::testing::*;
     use super::*;
-    use crate::fact::Origin;
+    use crate::fact::{Origin, variable};
 
     fn texts(items: &[&str]) -> Arc<[Arc<str>]> {
         items.iter().map(|item| Arc::from(*item)).collect()

@@ -1,5 +1,6 @@
 //! What the GPUs of one node exchange: over NVLink, over PCIe, through the host's memory.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::term::{Term, least};
@@ -14,36 +15,9 @@ use crate::fact::path::BoundBy;
 use crate::fact::variable::VariableEffect;
 use crate::fact::{BitRate, Facts, Gap, Id, Subject, bridge, gpu, gpu_pair, hop, node, nvlink};
 
-/// A ring over the GPUs of a node.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Inside {
-    /// What it carries.
-    pub(super) ring: Term,
-}
-
-impl Inside {
-    pub(super) fn of(ring: Term) -> Self {
-        Inside { ring }
-    }
-
-    /// What switches that add make of it.
-    pub(super) fn nvls(&self, ranks: u64) -> Option<Term> {
-        if self.ring.by != BoundBy::Nvlink {
-            return None;
-        }
-        Some(Term {
-            carries: bandwidth_model::nvls(self.ring.carries, ranks)?,
-            by: BoundBy::Nvls,
-            at: Arc::clone(&self.ring.at),
-        })
-    }
-}
-
 /// The node's GPUs that NCCL can use.
 pub(super) fn gpus(facts: &Facts, node: Id) -> Result<Vec<Id>, Gap> {
-    if let Some(gap) = facts.incomplete(node, Subject::Gpu) {
-        return Err(gap);
-    }
+    facts.incomplete(node, Subject::Gpu).map_or(Ok(()), Err)?;
     let mut found = Vec::new();
     for id in facts.below(node, Subject::Gpu) {
         if is_nvidia(facts, id)? {
@@ -61,9 +35,9 @@ fn has_nvlink(facts: &Facts, gpus: &[Id]) -> Result<bool, Gap> {
 
 /// The pairs of these GPUs.
 fn pairs(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Vec<(Id, usize, usize)>, Gap> {
-    if let Some(gap) = facts.incomplete(node, Subject::GpuPair) {
-        return Err(gap);
-    }
+    facts
+        .incomplete(node, Subject::GpuPair)
+        .map_or(Ok(()), Err)?;
     let place = |name: Arc<str>| gpus.iter().position(|gpu| *facts.name(*gpu) == *name);
     let mut found = Vec::new();
     for id in facts.below(node, Subject::GpuPair) {
@@ -134,18 +108,16 @@ pub(super) fn nvlink(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> 
     if !joined(facts, node, gpus)? {
         return Err(Gap::missing("an NVLink between all GPUs"));
     }
-    let mut least: Option<Term> = None;
-    for id in gpus {
+    let each = gpus.iter().map(|id| {
         let (carries, count) = links(facts, *id)?;
-        if least.as_ref().is_none_or(|old| carries < old.carries) {
-            least = Some(Term {
-                carries,
-                by: BoundBy::Nvlink,
-                at: format!("{} NVLinks of GPU {}", count, facts.name(*id)).into(),
-            });
-        }
-    }
-    least.ok_or_else(|| Gap::missing("a GPU"))
+        Ok(Term {
+            carries,
+            by: BoundBy::Nvlink,
+            at: format!("{count} NVLinks of GPU {}", facts.name(*id)).into(),
+        })
+    });
+    let each = each.collect::<Result<Vec<Term>, Gap>>()?;
+    least(&each).ok_or_else(|| Gap::missing("a GPU"))
 }
 
 /// What the active NVLinks of a GPU carry, and how many they are.
@@ -243,7 +215,7 @@ pub(super) fn pcie(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
 
 /// A ring through the host's memory: what writes to it and what reads from it, for each group of GPUs that reach each other without, and for
 /// each GPU where none do. A link carries as many of these as are below it.
-pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
+pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     let each = || (0..gpus.len()).collect();
     let groups: Vec<usize> = match does(facts, node, VariableEffect::P2pDisabled)? {
         true => each(),
@@ -255,13 +227,8 @@ pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
     };
     let mut terms = Vec::new();
     for (hop, below) in above(facts, node, gpus)? {
-        let mut flows: Vec<usize> = below
-            .iter()
-            .filter_map(|at| groups.get(*at))
-            .copied()
-            .collect();
-        flows.sort_unstable();
-        flows.dedup();
+        let flows = below.iter().filter_map(|at| groups.get(*at));
+        let flows: BTreeSet<&usize> = flows.collect();
         let by = match flows.len() {
             1 => BoundBy::PcieHop,
             _ => BoundBy::SharedHop,
@@ -272,21 +239,19 @@ pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
             at: facts.name(hop).into(),
         });
     }
-    let ring = least(&terms).ok_or_else(|| Gap::missing("a PCIe link of the GPUs"))?;
-    Ok(Inside::of(ring))
+    least(&terms).ok_or_else(|| Gap::missing("a PCIe link of the GPUs"))
 }
 
 /// From GPU to GPU: over NVLink where it joins all, else over PCIe.
-pub(super) fn p2p(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
-    let ring = match joined(facts, node, gpus)? {
-        true => nvlink(facts, node, gpus)?,
-        false => pcie(facts, node, gpus)?,
-    };
-    Ok(Inside::of(ring))
+pub(super) fn p2p(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
+    match joined(facts, node, gpus)? {
+        true => nvlink(facts, node, gpus),
+        false => pcie(facts, node, gpus),
+    }
 }
 
 /// What NCCL will choose inside the node.
-pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap> {
+pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     if does(facts, node, VariableEffect::P2pDisabled)? {
         return match does(facts, node, VariableEffect::ShmDisabled)? {
             false => shm(facts, node, gpus),
@@ -294,10 +259,10 @@ pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Inside, Gap
         };
     }
     if joined(facts, node, gpus)? {
-        return nvlink(facts, node, gpus).map(Inside::of);
+        return nvlink(facts, node, gpus);
     }
     match is_one(&groups(facts, node, gpus, Join::Any)?) {
-        true => pcie(facts, node, gpus).map(Inside::of),
+        true => pcie(facts, node, gpus),
         false => shm(facts, node, gpus),
     }
 }
@@ -324,17 +289,14 @@ fn reach(facts: &Facts, node: Id, gpus: &[Id], pair: Id) -> Result<bool, Gap> {
 /// but on ARM and Intel (src/graph/paths.cc, `ncclTopoCheckP2p`).
 fn crosses_host(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
     // NCCL_P2P_LEVEL says otherwise, whatever it says.
-    if facts
-        .find(Subject::Variable, node, "NCCL_P2P_LEVEL")
-        .is_some()
-    {
+    let level = facts.find(Subject::Variable, node, "NCCL_P2P_LEVEL");
+    if level.is_some() {
         return Err(Gap::missing("how far NCCL_P2P_LEVEL lets GPUs reach"));
     }
     facts.members(Subject::Variable, node)?;
-    let version = facts
-        .get(node, node::NCCL_VERSION)
-        .and_then(|text| Version::parse(&text));
-    let version = *version.as_result().map_err(Clone::clone)?;
+    let version = facts.get(node, node::NCCL_VERSION);
+    let version = version.and_then(|text| Version::parse(&text));
+    let version = version.into_result()?;
     let vendor = facts.value(node, node::CPU_VENDOR)?;
     let since = Version(2, 23, 4);
     Ok(match vendor {

@@ -7,6 +7,7 @@ use super::inside::{hops, of_hop, redirects};
 use super::term::{Term, least};
 use crate::derive::bandwidth_model;
 use crate::derive::bandwidth_model::Wire;
+use crate::derive::nccl::setting;
 use crate::derive::pcie_peers::turning_ports;
 use crate::fact::gpu_nic::{self, Distance};
 use crate::fact::node::Gpudirect;
@@ -14,7 +15,6 @@ use crate::fact::path::BoundBy;
 use crate::fact::port::LinkLayer;
 use crate::fact::{
     Facts, Gap, Id, Subject, device, function, gpu, interface, netdev, node, port, selection,
-    variable,
 };
 
 /// A port that NCCL uses.
@@ -23,6 +23,12 @@ pub(super) struct Rail {
     pub(super) name: Arc<str>,
     pub(super) port: Id,
     device: Id,
+}
+
+/// What NCCL chooses on the node.
+pub(super) fn selection(facts: &Facts, node: Id) -> Result<Id, Gap> {
+    let chosen = facts.find(Subject::Selection, node, "NCCL");
+    chosen.ok_or_else(|| Gap::missing("selection"))
 }
 
 /// The ports that NCCL uses.
@@ -88,18 +94,10 @@ fn wire(facts: &Facts, node: Id, rail: &Rail) -> Result<Term, Gap> {
     })
 }
 
-/// The GPU that is nearest to an adapter, all that are as near, and their distance.
-struct NearestGpus {
-    gpus: Vec<Id>,
-    distance: Distance,
-}
-
-/// The GPUs nearest to a function; `None` where the node has none.
-fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<NearestGpus>, Gap> {
-    if let Some(gap) = facts.incomplete(node, Subject::Gpu) {
-        return Err(gap);
-    }
-    let mut best: Option<NearestGpus> = None;
+/// The first of the GPUs that are nearest to a function, and their distance; `None` where the node has none.
+fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<(Id, Distance)>, Gap> {
+    facts.incomplete(node, Subject::Gpu).map_or(Ok(()), Err)?;
+    let mut best: Option<(Id, Distance)> = None;
     for gpu in facts.below(node, Subject::Gpu) {
         let name = format!("{} - {}", facts.name(gpu), facts.name(function));
         // A virtual GPU is where its physical one is, and has no pair of its own.
@@ -107,15 +105,8 @@ fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<NearestGpus>, Ga
             continue;
         };
         let distance = facts.value(pair, gpu_nic::DISTANCE)?;
-        match &mut best {
-            Some(near) if (near.distance as u8) < distance as u8 => {}
-            Some(near) if near.distance == distance => near.gpus.push(gpu),
-            _ => {
-                best = Some(NearestGpus {
-                    gpus: vec![gpu],
-                    distance,
-                });
-            }
+        if best.is_none_or(|(_, near)| (distance as u8) < near as u8) {
+            best = Some((gpu, distance));
         }
     }
     Ok(best)
@@ -137,14 +128,11 @@ fn crossings(facts: &Facts, node: Id, rail: &Rail, via: Via) -> Result<Vec<Cross
         hop: *hop,
         times: 1,
     };
-    let Some(near) = near(facts, node, function)? else {
+    let Some((gpu, _)) = near(facts, node, function)? else {
         // Without a GPU all goes to the host's memory, once.
         return Ok(own.iter().map(once).collect());
     };
-    let theirs = near
-        .gpus
-        .first()
-        .map_or(Vec::new(), |gpu| hops(facts, *gpu));
+    let theirs = hops(facts, gpu);
     let mut found = Vec::new();
     for hop in own {
         let is_shared = theirs.contains(&hop);
@@ -170,7 +158,7 @@ fn function_of(facts: &Facts, node: Id, rail: &Rail) -> Result<Id, Gap> {
 /// How the data of a rail goes on this node, as it is set up; `None` where there is no GPU.
 fn way(facts: &Facts, node: Id, rail: &Rail) -> Result<Option<Via>, Gap> {
     let function = function_of(facts, node, rail)?;
-    let Some(near) = near(facts, node, function)? else {
+    let Some((gpu, distance)) = near(facts, node, function)? else {
         return Ok(None);
     };
     if facts.value(node, node::GPUDIRECT)? == Gpudirect::None {
@@ -178,38 +166,24 @@ fn way(facts: &Facts, node: Id, rail: &Rail) -> Result<Option<Via>, Gap> {
     }
     // Switches of GPUDirect RDMA, and of how far it goes.
     for name in ["NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ"] {
-        match facts.find(Subject::Variable, node, name) {
-            Some(id) => {
-                let set = facts.value(id, variable::VALUE)?;
-                match (name, &*set) {
-                    (_, "") | ("NCCL_NET_GDR_READ", "1") => {}
-                    ("NCCL_NET_GDR_LEVEL", "LOC" | "0") => return Ok(Some(Via::Host)),
-                    _ => {
-                        return Err(Gap::missing(format!(
-                            "what {name}={set} does to this adapter"
-                        )));
-                    }
-                }
-            }
-            None => {
-                facts.members(Subject::Variable, node)?;
+        let set = setting(facts, node, name)?;
+        match (name, set.as_deref()) {
+            (_, None | Some("")) | ("NCCL_NET_GDR_READ", Some("1")) => {}
+            ("NCCL_NET_GDR_LEVEL", Some("LOC" | "0")) => return Ok(Some(Via::Host)),
+            (_, Some(set)) => {
+                let what = format!("what {name}={set} does to this adapter");
+                return Err(Gap::missing(what));
             }
         }
     }
-    if !near.distance.is_near() {
+    if !distance.is_near() {
         return Ok(Some(Via::Host));
     }
     let path = facts.value(function, function::PATH)?;
-    let gpu = near.gpus.first().copied();
-    let gpu = gpu.ok_or_else(|| Gap::missing("a GPU near the adapter"))?;
     let other = facts.value(gpu, gpu::PATH)?;
-    let redirected = match turning_ports(&path, &other) {
-        Some((here, there)) => redirects(facts, node, [&here, &there])?,
-        None => false,
-    };
-    Ok(Some(match redirected {
-        true => Via::Redirected,
-        false => Via::Straight,
+    Ok(Some(match turning_ports(&path, &other) {
+        Some((here, there)) if redirects(facts, node, [&here, &there])? => Via::Redirected,
+        _ => Via::Straight,
     }))
 }
 
@@ -274,10 +248,7 @@ pub(super) fn chosen(facts: &Facts, node: Id, rails: &[Rail]) -> Result<(Term, f
 
 /// The network of the ports that NCCL uses, all by one way.
 pub(super) fn network(facts: &Facts, node: Id, via: Via) -> Result<Term, Gap> {
-    let chosen = facts
-        .find(Subject::Selection, node, "NCCL")
-        .ok_or_else(|| Gap::missing("selection"))?;
-    let rails = ports(facts, node, chosen)?;
+    let rails = ports(facts, node, selection(facts, node)?)?;
     if rails.is_empty() {
         return Err(Gap::missing("a port that NCCL will use"));
     }
@@ -379,10 +350,7 @@ pub(super) fn interfaces(facts: &Facts, node: Id, chosen: Id) -> Result<Vec<Arc<
 
 /// What the interfaces of NCCL's sockets carry together.
 pub(super) fn sockets(facts: &Facts, node: Id) -> Result<Term, Gap> {
-    let chosen = facts
-        .find(Subject::Selection, node, "NCCL")
-        .ok_or_else(|| Gap::missing("selection"))?;
-    let names = interfaces(facts, node, chosen)?;
+    let names = interfaces(facts, node, selection(facts, node)?)?;
     if names.is_empty() {
         return Err(Gap::missing("an interface for sockets"));
     }

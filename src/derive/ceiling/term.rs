@@ -18,6 +18,20 @@ pub struct Term {
     pub at: Arc<str>,
 }
 
+impl Term {
+    /// What switches that add make of a ring over NVLinks.
+    pub(super) fn nvls(&self, ranks: u64) -> Option<Term> {
+        if self.by != BoundBy::Nvlink {
+            return None;
+        }
+        Some(Term {
+            carries: bandwidth_model::nvls(self.carries, ranks)?,
+            by: BoundBy::Nvls,
+            at: Arc::clone(&self.at),
+        })
+    }
+}
+
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = both(bandwidth_model::rate(self.carries));
@@ -32,11 +46,6 @@ pub(super) fn both(rate: BitRate) -> String {
 
 /// The least of several; the first of equals.
 pub(super) fn least(terms: &[Term]) -> Option<Term> {
-    let mut least: Option<&Term> = None;
-    for term in terms {
-        if least.is_none_or(|old| term.carries < old.carries) {
-            least = Some(term);
-        }
-    }
+    let least = terms.iter().min_by(|a, b| a.carries.total_cmp(&b.carries));
     least.cloned()
 }
