@@ -120,10 +120,7 @@ pub(super) fn agree<K: Ord, V: PartialEq + Display>(
             return Ok(Err(who_has_which(members)));
         }
     }
-    match open {
-        Some(gap) => Err(gap),
-        None => Ok(Ok(())),
-    }
+    open.map_or(Ok(Ok(())), Err)
 }
 
 /// `400 Gb/s: mlx5_0/1, mlx5_1/1; 200 Gb/s: mlx5_2/1`, the most frequent first.
@@ -159,10 +156,7 @@ fn state(
             facts.derive(node, agree, false, &who);
             facts.derive(node, which, who.into(), what);
         }
-        Err(gap) => {
-            facts.set(node, agree, Fact::Unknown(gap.clone()));
-            facts.set(node, which, Fact::Unknown(gap));
-        }
+        Err(gap) => facts.leave_open(node, &[agree.index, which.index], &gap),
     }
 }
 
@@ -278,14 +272,10 @@ fn firmware(facts: &mut Facts, node: Id) {
             Ok(Some((members, agrees))) => {
                 let named: Vec<(&str, &str)> = members.iter().map(|(n, v)| (&**n, &**v)).collect();
                 let who = who_has_which(&named);
-                let (count, how) = (members.len(), "firmware of equal devices");
+                let equals = format!("{} equal devices", members.len());
+                let how = "firmware of equal devices";
                 facts.derive(device, device::FIRMWARE_AGREES, agrees, &who);
-                facts.derive(
-                    device,
-                    device::HAS_EQUALS,
-                    true,
-                    format!("{count} equal devices"),
-                );
+                facts.derive(device, device::HAS_EQUALS, true, equals);
                 facts.derive(device, device::FIRMWARE_OF_EQUALS, who.into(), how);
             }
         }
@@ -333,16 +323,18 @@ fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
         .filter(|(_, ports)| ports.len() > 1)
         .map(|((prefix, lid), ports)| format!("LID {lid} in subnet {prefix}: {}", ports.join(", ")))
         .collect();
-    let outcome = match (shared.is_empty(), open) {
-        (false, _) => Ok(Err(shared.join("; "))),
-        (true, Some(gap)) => Err(gap),
-        (true, None) => Ok(Ok(())),
+    let outcome = match shared.is_empty() {
+        false => Ok(Err(shared.join("; "))),
+        true => open.map_or(Ok(Ok(())), Err),
     };
-    let (keys, what) = (
-        (node::LIDS_DISTINCT, node::SHARED_LIDS),
+    let keys = (node::LIDS_DISTINCT, node::SHARED_LIDS);
+    state(
+        facts,
+        node,
+        outcome,
+        keys,
         "LIDs of active InfiniBand ports",
     );
-    state(facts, node, outcome, keys, what);
 }
 
 #[cfg(test)]

@@ -182,17 +182,10 @@ pub(super) struct Candidate {
 }
 
 /// What is known of an interface's addresses.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct AddressPair {
     own: Addresses,
     peer: Addresses,
-}
-
-impl AddressPair {
-    const UNKNOWN: AddressPair = AddressPair {
-        own: None,
-        peer: None,
-    };
 }
 
 struct Flows {
@@ -325,12 +318,8 @@ impl Flows {
                     used: used.clone(),
                     filtered: filtered.clone(),
                 };
-                let flow = self.judge(
-                    facts,
-                    one,
-                    &addresses,
-                    &Fact::derived((ROCE, ROCE), "RoCE v2"),
-                );
+                let ports = Fact::derived((ROCE, ROCE), "RoCE v2");
+                let flow = self.judge(facts, one, &addresses, &ports);
                 facts.relate(flow, id);
             }
         }
@@ -410,8 +399,8 @@ impl Flows {
         let versions = match addresses {
             Ok(known) => known.clone(),
             Err(_) => vec![
-                (Version::Four, AddressPair::UNKNOWN),
-                (Version::Six, AddressPair::UNKNOWN),
+                (Version::Four, AddressPair::default()),
+                (Version::Six, AddressPair::default()),
             ],
         };
         let picked = match one.purpose {
@@ -623,7 +612,7 @@ fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, Addres
     let list = match list {
         Some(Fact::Known(list, _)) => list,
         _ if has_ipv4(facts, node, name) => {
-            return Ok(vec![(Version::Four, AddressPair::UNKNOWN)]);
+            return Ok(vec![(Version::Four, AddressPair::default())]);
         }
         Some(Fact::Unknown(gap)) => return Err(gap),
         None => {

@@ -57,10 +57,8 @@ pub(super) fn by_chance(
     }
     kinds.retain(|(_, share)| *share >= hole.0 / 100.0);
     small_sort::by(&mut kinds, |a, b| b.1.total_cmp(&a.1));
-    let open = kinds
-        .iter()
-        .find(|(fate, _)| matches!(fate, Fate::Unknown(_)));
-    if let Some((fate, _)) = open {
+    let is_open = |(fate, _): &&(Fate, f64)| matches!(fate, Fate::Unknown(_));
+    if let Some((fate, _)) = kinds.iter().find(is_open) {
         return Ok(fate.clone());
     }
     let blocked = kinds.iter().find_map(|(fate, _)| match fate {
@@ -147,13 +145,9 @@ pub(super) fn cuts(ruleset: &Ruleset) -> Vec<u32> {
             ) = (field, values)
             {
                 for (low, high) in ranges {
-                    for cut in [*low, high.saturating_add(1)] {
-                        if let Ok(cut) = u32::try_from(cut)
-                            && cut <= 65535
-                        {
-                            cuts.push(cut);
-                        }
-                    }
+                    let both = [*low, high.saturating_add(1)].into_iter();
+                    let ports = both.filter_map(|cut| u16::try_from(cut).ok());
+                    cuts.extend(ports.map(u32::from));
                 }
             }
         }
@@ -194,19 +188,18 @@ pub(super) fn segments(range: (u16, u16), cuts: &[u32]) -> Result<Vec<(u16, u16)
             "the rules cut ports {low}-{high} into {} parts",
             starts.len()
         );
-        return Err(Gap::misread(
-            why,
-            Origin::derived("the packet filter's rules"),
-        ));
+        return Err(misread(why));
     }
     let ends = starts.iter().skip(1).map(|next| next - 1).chain([high]);
     // All numbers lie between two ports.
     let port = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-    Ok(starts
-        .iter()
-        .zip(ends)
-        .map(|(from, to)| (port(*from), port(to)))
-        .collect())
+    let parts = starts.iter().zip(ends);
+    Ok(parts.map(|(from, to)| (port(*from), port(to))).collect())
+}
+
+/// What the rules do is not understood.
+fn misread(what: impl Into<Arc<str>>) -> Gap {
+    Gap::misread(what, Origin::derived("the packet filter's rules"))
 }
 
 /// Ports that share a fate.
@@ -265,10 +258,8 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
         .map_or(FlowCondition::Nothing, |(condition, _)| *condition);
     // Neighbours as one.
     let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for segment in segments
-        .iter()
-        .filter(|s| matches!(s.fate, Fate::Blocked(_)))
-    {
+    let is_blocked = |segment: &&Segment| matches!(segment.fate, Fate::Blocked(_));
+    for segment in segments.iter().filter(is_blocked) {
         match ranges.last_mut() {
             Some(last) if last.1.checked_add(1) == Some(segment.ports.0) => {
                 last.1 = segment.ports.1
@@ -277,6 +268,14 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
         }
     }
     let share = 100.0 * f64::from(blocked) / f64::from(all.max(1));
+    let without_blocked = |passage, rule, condition| Judged {
+        passage,
+        rule,
+        explicit: false,
+        condition,
+        blocked: Vec::new(),
+        share: 0.0,
+    };
     let partly = blocked > 0 && (accepted > 0 || (unknown.is_none() && blocked < all));
     Ok(match (first, unknown, depends) {
         (Some(outcome), _, _) if blocked == all || partly => Judged {
@@ -292,28 +291,14 @@ pub(super) fn sum(segments: Vec<Segment>) -> Result<Judged, Gap> {
             blocked: ranges,
             share,
         },
-        (_, Some(what), _) => {
-            return Err(Gap::misread(
-                what,
-                Origin::derived("the packet filter's rules"),
-            ));
+        (_, Some(what), _) => return Err(misread(what)),
+        (_, None, Some((condition, rule))) => {
+            without_blocked(FlowPassage::Depends, rule, condition)
         }
-        (_, None, Some((condition, rule))) => Judged {
-            passage: FlowPassage::Depends,
-            rule,
-            explicit: false,
-            condition,
-            blocked: Vec::new(),
-            share: 0.0,
-        },
-        (_, None, None) => Judged {
-            passage: FlowPassage::Accepted,
-            rule: "none".into(),
-            explicit: false,
-            condition: FlowCondition::Nothing,
-            blocked: Vec::new(),
-            share: 0.0,
-        },
+        (_, None, None) => {
+            let condition = FlowCondition::Nothing;
+            without_blocked(FlowPassage::Accepted, "none".into(), condition)
+        }
     })
 }
 
@@ -340,13 +325,8 @@ pub(super) fn state(facts: &mut Facts, id: Id, judged: Result<Judged, Gap>, orig
             return;
         }
     };
-    let mut ports: Vec<String> = judged
-        .blocked
-        .iter()
-        .take(NAMED)
-        .copied()
-        .map(range_text)
-        .collect();
+    let named = judged.blocked.iter().take(NAMED).copied();
+    let mut ports: Vec<String> = named.map(range_text).collect();
     if judged.blocked.len() > NAMED {
         ports.push("...".into());
     }
