@@ -12,7 +12,7 @@ use crate::fact::event::{
 };
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Typed, env, node, rank};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
 
 /// Works out the derived facts of all runs, and relates hosts with the nodes that were examined beside the log.
 pub fn derive(facts: &mut Facts) {
@@ -102,48 +102,48 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
         Some(Phase::Running) => ReportedPhase::Running,
         None => ReportedPhase::Untold,
     };
-    facts.set(id, event::WHEN, Fact::Known(when, at.clone()));
+    facts.know(id, event::WHEN, when, &at);
     let fault = facts.known(id, event::ERRNO);
+    let reason = fault.clone();
     let fault = fault.unwrap_or_else(|| "untold".into());
-    facts.set(id, event::FAULT, Fact::Known(fault, at.clone()));
+    facts.know(id, event::FAULT, fault, &at);
     // What a finding says of the three, whether the line names them or not.
-    let reason = facts.known(id, event::ERRNO);
     let reason = reason.unwrap_or_else(|| "the line does not say why".into());
-    facts.set(id, event::REASON, Fact::Known(reason, at.clone()));
+    facts.know(id, event::REASON, reason, &at);
     let whom: Arc<str> = match facts.known(id, event::PEER) {
         Some(peer) => format!("its peer ({peer})").into(),
         None => "its peer".into(),
     };
-    facts.set(id, event::WHOM, Fact::Known(whom, at.clone()));
+    facts.know(id, event::WHOM, whom, &at);
     let reach = match facts.known(id, event::PEER) {
         Some(peer) if peer.starts_with("127.") || &*peer == "::1" => PeerReach::Loopback,
         Some(_) => PeerReach::Others,
         None => PeerReach::Untold,
     };
-    facts.set(id, event::PEER_REACH, Fact::Known(reach, at.clone()));
+    facts.know(id, event::PEER_REACH, reach, &at);
     let adapter = facts.known(id, event::DEVICE);
     let adapter = adapter.unwrap_or_else(|| "an adapter".into());
-    facts.set(id, event::ADAPTER, Fact::Known(adapter, at.clone()));
+    facts.know(id, event::ADAPTER, adapter, &at);
     let scope = match facts.known(id, event::LOCAL_GID) {
         Some(gid) if is_link_local(&gid) => GidScope::LinkLocal,
         Some(_) => GidScope::Routable,
         None => GidScope::Untold,
     };
-    facts.set(id, event::GID_SCOPE, Fact::Known(scope, at.clone()));
+    facts.know(id, event::GID_SCOPE, scope, &at);
     let Some(text) = facts.known(id, event::TEXT) else {
         return;
     };
     match facts.known(id, event::CLASS) {
         Some(LogClass::Cuda) => {
             let code = facts.known(id, event::STATUS).or_else(|| cuda_code(&text));
-            facts.set(id, event::CODE, Fact::Known(code.unwrap_or(0), at));
+            facts.know(id, event::CODE, code.unwrap_or(0), &at);
         }
         Some(LogClass::SocketMagic) => {
-            facts.set(id, event::INTRUDER, Fact::Known(intruder(&text).into(), at));
+            facts.know(id, event::INTRUDER, intruder(&text).into(), &at);
         }
         Some(LogClass::DuplicateGpu) => {
             let place = whereabouts(facts, run, &text);
-            facts.set(id, event::SAME_HOST, Fact::Known(place, at));
+            facts.know(id, event::SAME_HOST, place, &at);
         }
         Some(LogClass::PciSpeedUnknown) => {
             let speed = match facts.known(id, event::DETAIL) {
@@ -152,15 +152,15 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
                 Some(value) if value.contains("GT/s") => PciSpeed::Speed,
                 Some(_) => PciSpeed::Other,
             };
-            facts.set(id, event::SPEED, Fact::Known(speed, at));
+            facts.know(id, event::SPEED, speed, &at);
         }
         Some(LogClass::EnvInvalid) => {
             let unknown = text.contains("Unrecognized") || text.contains("nrecognised");
-            facts.set(id, event::WORD_UNKNOWN, Fact::Known(unknown, at));
+            facts.know(id, event::WORD_UNKNOWN, unknown, &at);
         }
         Some(LogClass::Nvml) => {
             let differs = text.to_ascii_lowercase().contains("version mismatch");
-            facts.set(id, event::MISMATCH, Fact::Known(differs, at));
+            facts.know(id, event::MISMATCH, differs, &at);
         }
         _ => {}
     }
@@ -261,10 +261,10 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let failures = of_role(facts, Role::Failure);
     let consequences = of_role(facts, Role::Consequence);
     // A warning that counts as the first is one that unwinding follows.
-    let warned: Vec<Id> = events
-        .iter()
-        .copied()
-        .filter(|id| failures.is_empty() && facts.known(*id, event::FIRST) == Some(true))
+    let is_first = |id: &Id| facts.known(*id, event::FIRST) == Some(true);
+    let warned = events.iter().copied();
+    let warned: Vec<Id> = warned
+        .filter(|id| failures.is_empty() && is_first(id))
         .collect();
     let (among, heads) = if !warned.is_empty() {
         (&warned, warned.clone())
@@ -272,11 +272,11 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
         let first = earliest(facts, &consequences);
         (&consequences, first.into_iter().collect::<Vec<_>>())
     } else {
-        let ordered = failures.iter().copied().filter(|id| {
-            facts.known(*id, event::FIRST) == Some(true)
-                && facts.known(*id, event::ORDERED) == Some(true)
-        });
-        let ordered: Vec<Id> = ordered.collect();
+        let is_ordered = |id: &Id| facts.known(*id, event::ORDERED) == Some(true);
+        let ordered = failures.iter().copied();
+        let ordered: Vec<Id> = ordered
+            .filter(|id| is_first(id) && is_ordered(id))
+            .collect();
         // Where nobody knows which came first, each may have.
         match ordered.is_empty() {
             true => (&failures, failures.clone()),
@@ -297,7 +297,7 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let mut followed: BTreeMap<&'static str, u64> = BTreeMap::new();
     for &id in events {
         let leads = among.contains(&id) && kinds.contains(&kind(facts, id));
-        facts.set(id, event::LEADS, Fact::Known(leads, origin(facts, id)));
+        facts.know(id, event::LEADS, leads, &origin(facts, id));
         let role = facts.known(id, event::ROLE);
         match (leads, role, facts.known(id, event::CLASS)) {
             (true, ..) => leading.push(id),
@@ -309,9 +309,9 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     }
     let how = "events of the log after the failure that counts";
     let count = followed.values().sum();
-    facts.set(run, run::FOLLOWED, Fact::derived(count, how));
+    facts.derive(run, run::FOLLOWED, count, how);
     let classes: Arc<[Arc<str>]> = followed.keys().map(|word| Arc::from(*word)).collect();
-    facts.set(run, run::FOLLOWED_CLASSES, Fact::derived(classes, how));
+    facts.derive(run, run::FOLLOWED_CLASSES, classes, how);
     rdma_failure(facts, run, &leading);
 }
 
@@ -419,10 +419,9 @@ fn choices(facts: &mut Facts, id: Id, hosts: &[Id]) {
     let ports = hosts.iter().filter_map(|h| facts.known(*h, host::IB_PORTS));
     let most = ports.max().ok_or_else(|| Gap::missing("host.ib_ports"));
     facts.set(id, run::MOST_PORTS, Fact::of(most, "the most of any host"));
-    let versions = facts
-        .get(id, run::VERSIONS)
-        .map(|versions| versions.len() as u64);
-    facts.set(id, run::VERSIONS_SEEN, versions);
+    let versions = facts.get(id, run::VERSIONS);
+    let seen = versions.map(|versions| versions.len() as u64);
+    facts.set(id, run::VERSIONS_SEEN, seen);
 
     let mut by_network: BTreeMap<Arc<str>, Vec<String>> = BTreeMap::new();
     for &h in hosts {
@@ -431,13 +430,12 @@ fn choices(facts: &mut Facts, id: Id, hosts: &[Id]) {
             names.push(facts.name(h).to_owned());
         }
     }
-    let told = by_network
-        .iter()
-        .map(|(network, names)| format!("{network} on {}", several(names)));
+    let told = by_network.iter();
+    let told = told.map(|(network, names)| format!("{network} on {}", several(names)));
     let told: Vec<String> = told.collect();
-    let networks = different(facts, hosts, host::NETWORK, "host.network");
+    let networks = different(facts, hosts, host::NETWORK);
     facts.set(id, run::NETWORKS_CHOSEN, networks);
-    let carriers = different(facts, hosts, host::CARRIER, "host.carrier");
+    let carriers = different(facts, hosts, host::CARRIER);
     facts.set(id, run::CARRIERS_CHOSEN, carriers);
     let told = match told.is_empty() {
         true => Fact::Unknown(Gap::missing("host.network")),
@@ -458,12 +456,7 @@ fn several(names: &[String]) -> String {
 }
 
 /// How many different values hosts have: unknown where one that is missing could change the answer.
-fn different<T: Typed>(
-    facts: &Facts,
-    hosts: &[Id],
-    key: crate::fact::Key<T>,
-    name: &'static str,
-) -> Fact<u64> {
+fn different<T: Typed>(facts: &Facts, hosts: &[Id], key: Key<T>) -> Fact<u64> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut gap = None;
     for &h in hosts {
@@ -475,9 +468,9 @@ fn different<T: Typed>(
         }
     }
     match (seen.len(), gap) {
-        (0, None) => Fact::Unknown(Gap::missing(name)),
+        (0, None) => Fact::Unknown(Gap::missing(key.path())),
         (0 | 1, Some(gap)) => Fact::Unknown(gap),
-        (n, _) => Fact::derived(n as u64, format!("different values of {name}")),
+        (n, _) => Fact::derived(n as u64, format!("different values of {}", key.path())),
     }
 }
 
@@ -486,19 +479,18 @@ fn also_matches(facts: &mut Facts, host: Id, variable: Id) {
     if facts.known(variable, env::NAME).as_deref() != Some("NCCL_IB_HCA") {
         return;
     }
-    let (value, devices) = match (facts.get(variable, env::VALUE), facts.get(host, host::HCAS)) {
-        (Fact::Known(value, _), Fact::Known(devices, _)) => (value, devices),
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => {
-            facts.set(variable, env::ALSO_MATCHES_COUNT, Fact::Unknown(gap));
-            return;
-        }
+    let both = facts
+        .get(variable, env::VALUE)
+        .zip(facts.get(host, host::HCAS));
+    let (value, devices) = match both.into_result() {
+        Ok(both) => both,
+        Err(gap) => return facts.set(variable, env::ALSO_MATCHES_COUNT, Fact::Unknown(gap)),
     };
     let found: Arc<[Arc<str>]> = longer(&value, &devices).into();
     let how = format!("NCCL_IB_HCA={value} and the devices of `NET/IB : Using`");
     let count = found.len() as u64;
-    let also_matches_count = Fact::derived(count, how.clone());
-    facts.set(variable, env::ALSO_MATCHES_COUNT, also_matches_count);
-    facts.set(variable, env::ALSO_MATCHES, Fact::derived(found, how));
+    facts.derive(variable, env::ALSO_MATCHES_COUNT, count, &how);
+    facts.derive(variable, env::ALSO_MATCHES, found, &how);
 }
 
 /// Whether the plugin that the variable names was looked for and not found.
@@ -536,10 +528,8 @@ fn missing_on(facts: &mut Facts, hosts: &[Id]) {
         for (host, variable) in of_name {
             // Where no other host tells of its variables, nobody knows.
             if telling.iter().any(|other| *other != host) {
-                let count = Fact::derived(names.len() as u64, how);
-                facts.set(variable, env::MISSING_ON_COUNT, count);
-                let names = Fact::derived(Arc::from(several(&names)), how);
-                facts.set(variable, env::MISSING_ON, names);
+                facts.derive(variable, env::MISSING_ON_COUNT, names.len() as u64, how);
+                facts.derive(variable, env::MISSING_ON, several(&names).into(), how);
             }
         }
     }

@@ -92,6 +92,7 @@ impl Group {
 pub type Concerns = HashMap<Id, Vec<Arc<str>>>;
 
 /// What is said of one comparison.
+#[derive(Default)]
 struct Finding {
     agree: Option<bool>,
     majority: Option<bool>,
@@ -253,13 +254,8 @@ impl Table {
             let (ComparedProperty::NcclVariable, Some(kind)) = (*of, self.kinds.get(kind)) else {
                 continue;
             };
-            let said: HashSet<u32> = group
-                .values
-                .iter()
-                .flat_map(|(_, nodes)| nodes)
-                .chain(&group.silent)
-                .copied()
-                .collect();
+            let said = group.values.iter().flat_map(|(_, nodes)| nodes);
+            let said: HashSet<u32> = said.chain(&group.silent).copied().collect();
             for at in kind.known.iter().filter(|at| !said.contains(at)) {
                 group.add(*at, Ok("unset".into()));
             }
@@ -285,10 +281,6 @@ impl Table {
         for &of in alike.filter(|of| !stated.contains(of)) {
             let id = instance(facts, of, None, Some(UNKNOWN_KIND));
             let finding = Finding {
-                agree: None,
-                majority: None,
-                value: "none".into(),
-                odd: Vec::new(),
                 summary: format!(
                     "not compared: the kind of {} is unknown",
                     sides::names(&names)
@@ -296,6 +288,7 @@ impl Table {
                 nodes: self.nodes.len(),
                 silent: names.len(),
                 why: Arc::clone(why),
+                ..Finding::default()
             };
             tell(facts, id, &finding);
         }
@@ -340,11 +333,8 @@ impl Table {
             (false, true) => None,
         };
         let first = usize::from(majority == Some(true));
-        let odd = sides
-            .iter()
-            .skip(first)
-            .flat_map(|side| side.names.iter().cloned());
-        let odd: Vec<Arc<str>> = odd.collect();
+        let odd = sides.iter().skip(first).flat_map(|side| &side.names);
+        let odd: Vec<Arc<str>> = odd.cloned().collect();
         let label = match &key.1 {
             Some(variable) => variable,
             None => label(key.0),
@@ -387,12 +377,8 @@ impl Table {
                 .filter(|(_, whose)| self.is_of_several(whose))
                 .collect();
             shared.sort_by(|a, b| (a.1.first(), &a.0).cmp(&(b.1.first(), &b.0)));
-            let mut nodes: Vec<u32> = shared
-                .iter()
-                .flat_map(|(_, whose)| whose.iter().map(|(at, _)| *at))
-                .collect();
-            nodes.sort_unstable();
-            nodes.dedup();
+            let whose = shared.iter().flat_map(|(_, whose)| whose);
+            let nodes: BTreeSet<u32> = whose.map(|(at, _)| *at).collect();
             let mut parts: Vec<String> = shared
                 .iter()
                 .take(SHOWN)
@@ -433,18 +419,13 @@ impl Table {
                 let id = instance(facts, of, None, None);
                 facts.derive(id, comparison::COMMANDS, commands, ALL_NODES);
             }
-            let names = self.names(&nodes);
-            self.state_shared(
-                facts,
-                concerns,
-                of,
-                Shared {
-                    found: !shared.is_empty(),
-                    open,
-                    parts,
-                    names,
-                },
-            );
+            let shared = Shared {
+                found: !shared.is_empty(),
+                open,
+                parts,
+                names: self.names(&nodes),
+            };
+            self.state_shared(facts, concerns, of, shared);
         }
     }
 
@@ -524,11 +505,8 @@ impl Table {
             .iter()
             .take(SHOWN)
             .map(|nodes| {
-                format!(
-                    "{} recordings are of one machine: {}",
-                    nodes.len(),
-                    sides::names(&self.names(nodes))
-                )
+                let (count, who) = (nodes.len(), sides::names(&self.names(nodes)));
+                format!("{count} recordings are of one machine: {who}")
             })
             .collect();
         let machines = Shared {
@@ -599,11 +577,7 @@ impl Table {
                     .get(&short(name))
                     .is_some_and(|dotted| !*dotted || !name.contains('.'))
         };
-        let told: HashSet<Arc<str>> = self
-            .silent
-            .iter()
-            .map(|(name, _)| Arc::clone(name))
-            .collect();
+        let told: HashSet<Arc<str>> = self.silent_names().collect();
         let missing: Vec<Arc<str>> = expected
             .into_iter()
             .filter(|name| !is_here(name) && !told.contains(name))
@@ -616,21 +590,19 @@ impl Table {
             spare -= usize::from(!counted);
             counted
         });
-        self.silent.extend(
-            missing
-                .into_iter()
-                .map(|name| (name, Arc::from("no recording of it is here"))),
-        );
+        let how: Arc<str> = "no recording of it is here".into();
+        let missing = missing.into_iter().map(|name| (name, Arc::clone(&how)));
+        self.silent.extend(missing);
         None
+    }
+
+    fn silent_names(&self) -> impl Iterator<Item = Arc<str>> {
+        self.silent.iter().map(|(name, _)| Arc::clone(name))
     }
 
     fn presence(&self, facts: &mut Facts, concerns: &mut Concerns, unclear: Option<Arc<str>>) {
         let total = self.nodes.len() + self.silent.len();
-        let names: Vec<Arc<str>> = self
-            .silent
-            .iter()
-            .map(|(name, _)| Arc::clone(name))
-            .collect();
+        let names: Vec<Arc<str>> = self.silent_names().collect();
         let id = instance(facts, ComparedProperty::Presence, None, None);
         let summary = match self.silent.as_slice() {
             [] => format!("all {total} answered"),
@@ -668,12 +640,8 @@ impl Table {
             concerns.insert(id, names);
         }
 
-        let cut: Vec<Arc<str>> = self
-            .nodes
-            .iter()
-            .filter(|n| !n.whole)
-            .map(|n| Arc::clone(&n.name))
-            .collect();
+        let cut = self.nodes.iter().filter(|node| !node.whole);
+        let cut: Vec<Arc<str>> = cut.map(|node| Arc::clone(&node.name)).collect();
         let id = instance(facts, ComparedProperty::Wholeness, None, None);
         let summary = match cut.len() {
             0 => "all recordings are whole".to_owned(),
@@ -711,10 +679,8 @@ impl Table {
         facts.set(id, comparison::APART_MOST, fact(apart.most));
         facts.set(id, comparison::APART, fact(apart.exactly));
         facts.derive(id, comparison::SUMMARY, apart.summary.into(), how);
-        let odd = Fact::derived(sides::names(&apart.odd).into(), how);
-        facts.set(id, comparison::ODD, odd);
-        let nodes = Fact::derived(self.nodes.len() as u64, how);
-        facts.set(id, comparison::NODES, nodes);
+        facts.derive(id, comparison::ODD, sides::names(&apart.odd).into(), how);
+        facts.derive(id, comparison::NODES, self.nodes.len() as u64, how);
         if !apart.odd.is_empty() {
             concerns.insert(id, apart.odd);
         }
@@ -729,20 +695,13 @@ impl Table {
             let mut at: Vec<u32> = wrong.iter().map(|(at, ..)| *at as u32).collect();
             at.dedup();
             let id = instance(facts, ComparedProperty::Neighbour, None, None);
-            let commands = wrong
-                .iter()
-                .map(|(.., command)| Arc::clone(command))
-                .collect();
-            facts.derive(id, comparison::COMMANDS, commands, ALL_NODES);
+            let commands = wrong.iter().map(|(.., command)| Arc::clone(command));
+            facts.derive(id, comparison::COMMANDS, commands.collect(), ALL_NODES);
             let shared = Shared {
                 found: !wrong.is_empty(),
                 open: (!self.one_realm()).then(|| "pseudonyms under several keys".into()),
-                parts: wrong
-                    .into_iter()
-                    .map(|(_, what, _)| what)
-                    .take(SHOWN)
-                    .collect(),
                 names: self.names(&at),
+                parts: (wrong.into_iter().map(|(_, what, _)| what).take(SHOWN)).collect(),
             };
             self.state_shared(facts, concerns, ComparedProperty::Neighbour, shared);
         }
@@ -797,13 +756,11 @@ impl Table {
         }
         let finding = Finding {
             agree,
-            majority: None,
-            value: "none".into(),
-            odd: Vec::new(),
             summary,
             nodes: self.nodes.len() + self.silent.len(),
             silent: self.kindless.len() + self.silent.len(),
             why: (self.kindless_why.clone()).unwrap_or_else(|| "silent nodes".into()),
+            ..Finding::default()
         };
         tell(facts, id, &finding);
         if agree == Some(false) {
