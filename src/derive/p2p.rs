@@ -153,18 +153,10 @@ impl Equals<'_> {
         // One of which it is not known what it reaches counts as one that may have access.
         let access = |id| Some(self.facts.get(id, gpu_pair::ACCESS));
         let equals = self.each(known!(self.own), access);
-        let (all, both) = (equals.members(), |access: &P2pAccess| {
-            *access == P2pAccess::Both
-        });
-        let with = equals
-            .answered()
-            .iter()
-            .filter(|access| both(access))
-            .count();
-        Fact::of(
-            equals.at_least(all / 2 + 1, both),
-            format!("{with} of {all} equal pairs have access"),
-        )
+        let both = |access: &P2pAccess| *access == P2pAccess::Both;
+        let (all, (_, with)) = (equals.members(), equals.counted(both));
+        let how = format!("{with} of {all} equal pairs have access");
+        Fact::of(equals.at_least(all / 2 + 1, both), how)
     }
 
     /// The number of one, of the median of all equals that have one; a median needs three of them. Where some are missing, it is known if none of

@@ -133,11 +133,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         facts.set_at_least(id, hop::NEEDED, needed, least);
         ids.insert(key, id);
     }
-    let members = Membership::known_unless(
-        open,
-        Origin::derived("the paths of GPUs and RDMA functions"),
-    );
-    facts.set_members(Subject::Hop, node, members);
+    let how = Origin::derived("the paths of GPUs and RDMA functions");
+    facts.set_members(Subject::Hop, node, Membership::known_unless(open, how));
     for (endpoint, keys) in endpoints.iter().zip(paths) {
         let hops: Vec<Id> = keys
             .iter()
@@ -207,10 +204,8 @@ fn both<A: Clone, B: Clone, C>(
     make: impl FnOnce(A, B) -> Option<C>,
 ) -> Fact<C> {
     let (a, b) = known!(a.clone().zip(b.clone()));
-    Fact::of(
-        make(a, b).ok_or_else(|| Gap::missing("a known generation")),
-        how,
-    )
+    let made = make(a, b).ok_or_else(|| Gap::missing("a known generation"));
+    Fact::of(made, how)
 }
 
 fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
@@ -232,12 +227,8 @@ fn describe(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     let possible_generation = least(|k| k.max_generation);
     let possible_width = least(|k| k.max_width);
     let now = both(&generation, &width, "generation and lanes now", bandwidth);
-    let possible = both(
-        &possible_generation,
-        &possible_width,
-        "generation and lanes that both ends can",
-        bandwidth,
-    );
+    let ends = "generation and lanes that both ends can";
+    let possible = both(&possible_generation, &possible_width, ends, bandwidth);
     facts.set(id, hop::GENERATION, generation);
     facts.set(id, hop::WIDTH, width);
     facts.set(id, hop::POSSIBLE_GENERATION, possible_generation);
@@ -307,17 +298,15 @@ fn errors(facts: &mut Facts, node: Id, id: Id, link: &Link) {
         }
         Fact::derived(total, format!("{} and {}", link.lower, link.upper))
     };
-    let (corrected, nonfatal, fatal) = (
-        sum(|k| k.link_errors),
-        sum(|k| k.nonfatal_errors),
-        sum(|k| k.fatal_errors),
-    );
+    let corrected = sum(|k| k.link_errors);
+    let nonfatal = sum(|k| k.nonfatal_errors);
+    let fatal = sum(|k| k.fatal_errors);
     let counted = corrected.clone().zip(facts.get(node, node::UPTIME));
     let rate = counted.flat_map(|(errors, uptime)| match uptime.0 > 0.0 {
-        true => Fact::derived(
-            PerSecond(errors as f64 / uptime.0),
-            format!("{errors} in {uptime}"),
-        ),
+        true => {
+            let rate = PerSecond(errors as f64 / uptime.0);
+            Fact::derived(rate, format!("{errors} in {uptime}"))
+        }
         false => Fact::Unknown(Gap::missing("node.uptime")),
     });
     facts.set(id, hop::COUNTS_ERRORS, counts_errors);
@@ -364,12 +353,9 @@ fn summarise(facts: &mut Facts, node: Id, endpoint: &Endpoint, hops: &[Id]) {
         .get(1..endpoint.path.len().saturating_sub(1))
         .unwrap_or_default();
     let of_bridges = |key: fn(&LinkKeys) -> Key<Bytes>| {
-        least(
-            bridges
-                .iter()
-                .map(|name| (of_end(facts, node, name, key), Arc::clone(name))),
-        )
-        .map(|(bytes, _)| bytes)
+        let each = bridges.iter();
+        let each = each.map(|name| (of_end(facts, node, name, key), Arc::clone(name)));
+        least(each).map(|(bytes, _)| bytes)
     };
     let payload = of_bridges(|k| k.max_payload);
     let above = of_bridges(|k| k.max_payload_supported);
@@ -377,16 +363,10 @@ fn summarise(facts: &mut Facts, node: Id, endpoint: &Endpoint, hops: &[Id]) {
         Some(name) => of_end(facts, node, name, |k| k.max_payload_supported),
         None => Fact::Unknown(Gap::missing("path")),
     };
-    let supported = both(
-        &above,
-        &own_supported,
-        "the least that the path supports",
-        |a, b| Some(a.min(b)),
-    );
-    let (name, carried) = (
-        narrowest.clone().map(|(_, name)| name),
-        narrowest.map(|(rate, _)| rate),
-    );
+    let how = "the least that the path supports";
+    let supported = both(&above, &own_supported, how, |a, b| Some(a.min(b)));
+    let name = narrowest.clone().map(|(_, name)| name);
+    let carried = narrowest.map(|(rate, _)| rate);
     let id = endpoint.id;
     if endpoint.is_gpu {
         facts.set(id, gpu::NARROWEST_HOP, name);

@@ -98,13 +98,8 @@ pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], near
             .map(|found| -> Texts { found.iter().map(|at| Arc::clone(&nics[*at].name)).collect() });
         facts.set(*gpu, gpu::NEAR_NICS, names);
         // What befalls the one befalls the other.
-        for device in near
-            .nics
-            .known()
-            .into_iter()
-            .flatten()
-            .flat_map(|at| &nics[*at].devices)
-        {
+        let known = near.nics.known().into_iter().flatten();
+        for device in known.flat_map(|at| &nics[*at].devices) {
             facts.relate(*gpu, *device);
         }
         let siblings = siblings_near(facts, node, gpus, nearest, *gpu);
@@ -114,8 +109,7 @@ pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], near
         Ok(pairing) => pairing,
         Err(gap) => {
             for gpu in gpus {
-                facts.set(*gpu, gpu::NEAR_NIC, Fact::Unknown(gap.clone()));
-                facts.set(*gpu, gpu::IDLE_NIC, Fact::Unknown(gap.clone()));
+                facts.leave_open(*gpu, &[gpu::NEAR_NIC.index, gpu::IDLE_NIC.index], &gap);
             }
             return;
         }
@@ -166,9 +160,7 @@ fn paired(
     nics: &[Nic],
     nearest: &[Nearest],
 ) -> Result<Paired, Gap> {
-    if let Some(gap) = facts.incomplete(node, Subject::Gpu) {
-        return Err(gap);
-    }
+    facts.incomplete(node, Subject::Gpu).map_or(Ok(()), Err)?;
     // Ports and functions of one card are one adapter.
     let mut cards: Vec<&Nic> = Vec::new();
     let mut card_of: Vec<Option<usize>> = Vec::with_capacity(nics.len());
@@ -204,11 +196,10 @@ fn paired(
         let own = match pairing.of_gpu[at] {
             Some(card) => Some(Arc::clone(&cards[card].name)),
             // One that claims none still has one that is near.
-            None => nearest[at]
-                .nics
-                .known()
-                .and_then(|found| found.first())
-                .map(|nic| Arc::clone(&nics[*nic].name)),
+            None => {
+                let first = nearest[at].nics.known().and_then(|found| found.first());
+                first.map(|nic| Arc::clone(&nics[*nic].name))
+            }
         };
         let none = |how: &'static str| Fact::derived(Arc::from("none"), how);
         let idle = match (pairing.crowded[at], pairing.of_gpu[at]) {
