@@ -50,12 +50,15 @@ pub mod topology;
 pub mod tuning;
 pub mod verbs;
 
+use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::fact::node as of_node;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
+use crate::source::netlink::{self, Message};
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Micros, Question, Refusal, Reply, Source};
 
@@ -150,24 +153,24 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
 
 /// States what a recording reports about its node, and nothing of logs.
 fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
-    let name = if recording.header.node.is_empty() {
-        "node"
-    } else {
-        &recording.header.node
-    };
-    let node = facts.new_node(name);
+    let node = facts.new_node(match recording.header.node.as_str() {
+        "" => "node",
+        name => name,
+    });
     let kept = recording.times_asked(outputs::PROBE.name, &outputs::question()) > 0;
     let how = match kept {
         true => "outputs of tools are here",
         false => "a recording of the node is here",
     };
-    let recorded = Fact::derived(kept, how);
-    facts.set(node, crate::fact::node::PASTED, recorded);
-    let whole = Fact::derived(recording.is_complete(), "its last line");
-    facts.set(node, crate::fact::node::WHOLE, whole);
-    let tree = Fact::derived(recording.header.tree, "its first line");
-    facts.set(node, crate::fact::node::TREE, tree);
-    facts.set(node, crate::fact::node::PSEUDONYMS, pseudonyms(recording));
+    facts.derive(node, of_node::PASTED, kept, how);
+    facts.derive(
+        node,
+        of_node::WHOLE,
+        recording.is_complete(),
+        "its last line",
+    );
+    facts.derive(node, of_node::TREE, recording.header.tree, "its first line");
+    facts.set(node, of_node::PSEUDONYMS, pseudonyms(recording));
     let mut ended: Vec<(&str, String)> = Vec::new();
     for probe in PROBES.iter().chain(BENCHES).chain(OUTPUTS) {
         let source = recording.of(probe.name);
@@ -225,11 +228,28 @@ impl<'s> Ask<'s> {
         self.source.ask(question)
     }
 
-    fn answer(&self, question: &Question) -> Result<Answer, Gap> {
-        self.source
-            .ask(question)
-            .said
-            .map_err(|refusal| Gap::refused(question, refusal))
+    /// The part of an answer that `of` takes, and when it came; an answer without it is no `kind`.
+    fn answer_at<T>(
+        &self,
+        question: &Question,
+        kind: &str,
+        of: impl FnOnce(Answer) -> Option<T>,
+    ) -> (Micros, Result<T, Gap>) {
+        let reply = self.source.ask(question);
+        let part = match reply.said {
+            Ok(answer) => of(answer)
+                .ok_or_else(|| Gap::not_understood(question, format!("the reply is not {kind}"))),
+            Err(refusal) => Err(Gap::refused(question, refusal)),
+        };
+        (reply.at, part)
+    }
+
+    /// A question's answer as it came, as text, and when it came.
+    fn text_at(&self, question: &Question) -> (Micros, Result<Arc<str>, Gap>) {
+        self.answer_at(question, "text", |answer| match answer {
+            Answer::Text(text) => Some(text),
+            _ => None,
+        })
     }
 
     /// A question's answer as text, without the white space at its end.
@@ -249,12 +269,8 @@ impl<'s> Ask<'s> {
         question: Question,
         parser: impl FnOnce(&Arc<str>) -> Result<T, String>,
     ) -> Fact<T> {
-        match self.answer(&question) {
-            Ok(Answer::Text(text)) => match parser(&text) {
-                Ok(value) => Fact::Known(value, Origin::Asked(question)),
-                Err(what) => Fact::Unknown(Gap::misread(what, Origin::Asked(question))),
-            },
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not text")),
+        match self.text_at(&question).1 {
+            Ok(text) => Fact::Known(text, Origin::Asked(question)).and_then(|text| parser(&text)),
             Err(gap) => Fact::Unknown(gap),
         }
     }
@@ -303,14 +319,11 @@ impl<'s> Ask<'s> {
             return known.clone();
         }
         let question = Question::List(Arc::clone(&path));
-        let fact = match self.answer(&question) {
-            Ok(Answer::Names(names)) => Fact::Known(names, Origin::Asked(question)),
-            Ok(_) => Fact::Unknown(Gap::not_understood(
-                &question,
-                "the reply is not a list of names",
-            )),
-            Err(gap) => Fact::Unknown(gap),
-        };
+        let (_, names) = self.answer_at(&question, "a list of names", |answer| match answer {
+            Answer::Names(names) => Some(names),
+            _ => None,
+        });
+        let fact = Fact::from_result(names, &Origin::Asked(question));
         self.listed.borrow_mut().insert(path, fact.clone());
         fact
     }
@@ -418,16 +431,10 @@ impl<'s> Ask<'s> {
 
     /// The reply of a call as a JSON value, and when it came.
     pub fn value_at(&self, question: &Question) -> (Micros, Result<Arc<serde_json::Value>, Gap>) {
-        let reply = self.raw(question);
-        let value = match reply.said {
-            Ok(Answer::Value(value)) => Ok(value),
-            Ok(_) => Err(Gap::not_understood(
-                question,
-                "the reply is not a JSON value",
-            )),
-            Err(refusal) => Err(Gap::refused(question, refusal)),
-        };
-        (reply.at, value)
+        self.answer_at(question, "a JSON value", |answer| match answer {
+            Answer::Value(value) => Some(value),
+            _ => None,
+        })
     }
 
     /// The reply of a call, as a type reads it.
@@ -449,15 +456,13 @@ impl<'s> Ask<'s> {
 
     /// The reply of a call as bytes, and when it came.
     pub fn bytes_at(&self, question: Question) -> (Micros, Fact<Arc<[u8]>>) {
-        let reply = self.source.ask(&question);
-        let fact = match reply.said {
-            Ok(Answer::Bytes(bytes)) => Fact::Known(bytes, Origin::Asked(question)),
+        let (at, bytes) = self.answer_at(&question, "bytes", |answer| match answer {
+            Answer::Bytes(bytes) => Some(bytes),
             // Bytes that happen to be valid UTF-8 are recorded as text.
-            Ok(Answer::Text(text)) => Fact::Known(text.as_bytes().into(), Origin::Asked(question)),
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "the reply is not bytes")),
-            Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
-        };
-        (reply.at, fact)
+            Answer::Text(text) => Some(text.as_bytes().into()),
+            _ => None,
+        });
+        (at, Fact::from_result(bytes, &Origin::Asked(question)))
     }
 }
 
@@ -489,6 +494,33 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
         None => text.parse(),
     }
     .map_err(|_| is_not(text, "a whole number"))
+}
+
+/// Several texts as one, with this between two of them; "none" if there is none.
+fn joined(texts: &[impl Borrow<str>], between: &str) -> Arc<str> {
+    match texts {
+        [] => "none".into(),
+        texts => texts.join(between).into(),
+    }
+}
+
+/// Whether a name is of this kind: the kind, and a number behind it.
+fn is_numbered(name: &str, kind: &str) -> bool {
+    name.strip_prefix(kind)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The messages of a reply; one of another kind than these is an error.
+fn messages_of<'b, const FIXED: usize>(
+    bytes: &'b [u8],
+    kinds: &'b [u16],
+) -> impl Iterator<Item = Result<Message<'b, FIXED>, String>> {
+    netlink::messages(bytes).map(|message| match message {
+        Ok(message) if !kinds.contains(&message.kind) => {
+            Err(format!("a message of type {}", message.kind))
+        }
+        message => message,
+    })
 }
 
 /// A text that is not empty.

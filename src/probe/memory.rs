@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Ask, Probe, whole_number};
+use super::{Ask, Probe, is_numbered, whole_number};
 use crate::fact::kleene::Several;
-use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, Presence, node};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, PerSecond, node};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("memory", run);
@@ -12,18 +12,16 @@ pub const PROBE: Probe = Probe::new("memory", run);
 const CLASS: &str = "/sys/devices/system/edac/mc";
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let (controllers, origin) = match ask.names_if_any(CLASS) {
-        Presence::Present(names, origin) => {
-            let controllers = names.iter().filter(|name| is_numbered(name, "mc"));
-            (controllers.cloned().collect::<Vec<_>>(), origin)
-        }
-        // Without a driver of a memory controller nothing counts errors.
-        Presence::Absent(origin) => (Vec::new(), origin),
-        Presence::Unknown(gap) => {
+    // Without a driver of a memory controller nothing counts errors.
+    let (names, origin) = match ask.names_if_any(CLASS).or_absent(Arc::default()) {
+        Fact::Known(names, origin) => (names, origin),
+        Fact::Unknown(gap) => {
             facts.set(node, node::MEMORY_CONTROLLERS, Fact::Unknown(gap));
             return;
         }
     };
+    let controllers = names.iter().filter(|name| is_numbered(name, "mc"));
+    let controllers: Vec<&Arc<str>> = controllers.collect();
     let count = controllers.len() as u64;
     facts.know(node, node::MEMORY_CONTROLLERS, count, &origin);
     if controllers.is_empty() {
@@ -33,7 +31,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (mut corrected, mut uncorrected) = (Vec::new(), Vec::new());
     let mut shortest: Option<Fact<u64>> = None;
     let mut places = Vec::new();
-    for controller in &controllers {
+    for controller in controllers {
         let path = format!("{CLASS}/{controller}");
         let (ce, ue) = (number(&path, "ce_count"), number(&path, "ue_count"));
         if [&ce, &ue].iter().any(|n| n.known().is_some_and(|n| *n > 0)) {
@@ -88,11 +86,6 @@ fn modules(ask: &Ask<'_>, controller: &str, path: &str) -> Vec<String> {
         }
     }
     found
-}
-
-fn is_numbered(name: &str, kind: &str) -> bool {
-    name.strip_prefix(kind)
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The sum of counts. An error that was counted is one, whatever another controller says.

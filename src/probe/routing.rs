@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::Ask;
+use super::{Ask, messages_of};
 use crate::fact::Fact;
 use crate::network::Network;
 use crate::small_sort;
-use crate::source::netlink::{Attributes, messages, u16_at, u32_at};
+use crate::source::netlink::{Attributes, u16_at, u32_at};
 use crate::source::question::Argument;
 use crate::source::{Errno, Question};
 
@@ -99,11 +99,8 @@ pub(super) fn rules_asked<const N: usize>(
 /// The routes of a reply to `route/getroute`.
 pub(super) fn routes(bytes: &[u8]) -> Result<Vec<Route>, String> {
     let mut all = Vec::new();
-    for message in messages::<12>(bytes) {
+    for message in messages_of::<12>(bytes, &[RTM_NEWROUTE]) {
         let message = message?;
-        if message.kind != RTM_NEWROUTE {
-            return Err(format!("a message of type {}", message.kind));
-        }
         let [family, length, _, _, table, _, _, r#type, ..] = *message.fixed;
         let attributes = message.attributes;
         let address = |number| -> Result<Option<IpAddr>, String> {
@@ -174,11 +171,8 @@ pub(super) struct Rule {
 /// The rules of a reply to `route/getrule`, in their order.
 pub(super) fn rules(bytes: &[u8]) -> Result<Vec<Rule>, String> {
     let mut all = Vec::new();
-    for message in messages::<12>(bytes) {
+    for message in messages_of::<12>(bytes, &[RTM_NEWRULE]) {
         let message = message?;
-        if message.kind != RTM_NEWRULE {
-            return Err(format!("a message of type {}", message.kind));
-        }
         let [family, to, from, service, table, _, _, action, flags @ ..] = *message.fixed;
         let attributes = message.attributes;
         let has = |number| attributes.find(number).map(|found| found.is_some());

@@ -10,7 +10,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, Probe, whole_number};
+pub(super) use self::cpus::ranges;
+use super::{Ask, Probe, joined, whole_number};
 use crate::cpu_list;
 use crate::fact::{Fact, Facts, Id, Origin, Presence, known, node};
 
@@ -93,7 +94,7 @@ fn without_memory(ask: &Ask<'_>) -> Fact<Arc<str>> {
     with_memory.zip(with_cpu).map(|(memory, cpu)| {
         let without = cpu.iter().filter(|n| !memory.contains(n));
         let names: Vec<String> = without.map(|n| format!("node{n}")).collect();
-        parse::joined(&names)
+        joined(&names, ", ")
     })
 }
 
@@ -106,10 +107,7 @@ fn all<T>(values: impl Iterator<Item = Fact<T>>) -> Fact<Vec<T>> {
         found.push(value);
         last.get_or_insert(origin);
     }
-    match last {
-        Some(origin) => Fact::Known(found, origin),
-        None => Fact::Known(found, Origin::derived("none asked for")),
-    }
+    Fact::Known(found, last.unwrap_or(Origin::derived("none asked for")))
 }
 
 /// The different texts among several, sorted.

@@ -3,7 +3,8 @@
 use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Step, Table, Values, Verdict,
 };
-use crate::source::netlink::{Attributes, Message, TCMSG, messages, text, u16_at, u32_at};
+use crate::probe::messages_of;
+use crate::source::netlink::{Attributes, Message, TCMSG, text, u16_at, u32_at};
 
 const RTM_NEWQDISC: u16 = 36;
 const RTM_NEWTFILTER: u16 = 44;
@@ -39,11 +40,8 @@ pub(super) struct FilterHook {
 /// The places at which devices have filters, by their queueing disciplines `clsact` and `ingress`.
 pub(super) fn places(bytes: &[u8]) -> Result<Vec<FilterHook>, String> {
     let mut all = Vec::new();
-    for message in messages::<TCMSG>(bytes) {
+    for message in messages_of::<TCMSG>(bytes, &[RTM_NEWQDISC]) {
         let message = message?;
-        if message.kind != RTM_NEWQDISC {
-            return Err(format!("a message of type {}", message.kind));
-        }
         let index = u32_at(message.fixed, 4).unwrap_or(0);
         let mut add = |parent, hook, word| {
             all.push(FilterHook {
@@ -68,11 +66,8 @@ pub(super) fn places(bytes: &[u8]) -> Result<Vec<FilterHook>, String> {
 /// The filters at a place, of a device of this name.
 pub(super) fn table(place: FilterHook, device: &str, bytes: &[u8]) -> Result<Table, String> {
     let mut filters: Vec<(u32, Rule)> = Vec::new();
-    for message in messages::<TCMSG>(bytes) {
+    for message in messages_of::<TCMSG>(bytes, &[RTM_NEWTFILTER]) {
         let message = message?;
-        if message.kind != RTM_NEWTFILTER {
-            return Err(format!("a message of type {}", message.kind));
-        }
         let info = u32_at(message.fixed, 16).unwrap_or(0);
         let (preference, protocol) = (info >> 16, (info as u16).swap_bytes());
         let kind = text(message.attributes.find(1)?.unwrap_or_default())?;

@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use super::{Ask, routing};
 use crate::fact::Fact;
+use crate::probe::messages_of;
 use crate::source::Question;
-use crate::source::netlink::{messages, u16_at, u32_at};
+use crate::source::netlink::{u16_at, u32_at};
 
 const RTM_NEWNEIGH: u16 = 28;
 /// `NUD_FAILED`, `NUD_PERMANENT`
@@ -63,11 +64,8 @@ impl Neighbours {
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Neighbour>, String> {
     let mut all = Vec::new();
     // struct ndmsg: family, padding, interface, state, flags, type.
-    for message in messages::<12>(bytes) {
+    for message in messages_of::<12>(bytes, &[RTM_NEWNEIGH]) {
         let message = message?;
-        if message.kind != RTM_NEWNEIGH {
-            return Err(format!("a message of type {}", message.kind));
-        }
         let address = message.attributes.find(1)?;
         let Some(address) = address.and_then(routing::ip) else {
             continue;

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::fact::{BitRate, Percent, Seconds};
-use crate::source::netlink::{Attributes, TCMSG, messages, text, u16_at, u32_at};
+use crate::probe::messages_of;
+use crate::source::netlink::{Attributes, TCMSG, text, u16_at, u32_at};
 
 const RTM_NEWQDISC: u16 = 36;
 const RTM_NEWTCLASS: u16 = 40;
@@ -72,11 +73,8 @@ impl Qdisc {
 /// The queueing disciplines, or the classes, of a reply.
 pub(super) fn read(bytes: &[u8]) -> Result<Arc<[Qdisc]>, String> {
     let mut all = Vec::new();
-    for message in messages::<TCMSG>(bytes) {
+    for message in messages_of::<TCMSG>(bytes, &[RTM_NEWQDISC, RTM_NEWTCLASS]) {
         let message = message?;
-        if !matches!(message.kind, RTM_NEWQDISC | RTM_NEWTCLASS) {
-            return Err(format!("a message of type {}", message.kind));
-        }
         let class = message.kind == RTM_NEWTCLASS;
         let number = |at| u32_at(message.fixed, at).unwrap_or(0);
         let attributes = message.attributes;

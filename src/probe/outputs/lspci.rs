@@ -8,7 +8,7 @@ use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature, PciClass};
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{Bytes, Facts, Id, Subject, gpu};
-use crate::probe::{pci, pcie};
+use crate::probe::{joined, pci, pcie};
 use crate::tool_output;
 
 /// States adapters, GPUs of NVIDIA and AMD, and the bridges that show their Access Control Services.
@@ -122,13 +122,8 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
         "ACSCtl" if is_bridge => {
             let acs_redirect = line.known(on("ReqRedir") || on("CmpltRedir"));
             facts.set(id, bridge::ACS_REDIRECT, acs_redirect);
-            let words: Vec<&str> = words_on().collect();
-            let words = if words.is_empty() {
-                "none".to_owned()
-            } else {
-                words.join(" ")
-            };
-            facts.set(id, bridge::ACS, line.known(words.into()));
+            let words = joined(&words_on().collect::<Vec<_>>(), " ");
+            facts.set(id, bridge::ACS, line.known(words));
         }
         _ => {}
     }

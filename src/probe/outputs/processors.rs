@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::{Output, OutputLine, named};
 use crate::cpu_list;
 use crate::fact::{Facts, Id, node as of_node};
+use crate::probe::joined;
+use crate::probe::tuning::ranges;
 
 type Lists<'o> = Vec<(u64, String, OutputLine<'o>)>;
 
@@ -59,9 +61,9 @@ pub(super) fn numactl(output: &Output, facts: &mut Facts, node: Id) {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         match words.as_slice() {
             ["node", number, "cpus:", cpus @ ..] => {
-                let numbers = cpus.iter().map(|cpu| cpu.parse()).collect();
+                let numbers: Result<Vec<u64>, _> = cpus.iter().map(|cpu| cpu.parse()).collect();
                 if let (Ok(number), Ok(cpus)) = (number.parse(), numbers) {
-                    lists.push((number, ranges(cpus), line));
+                    lists.push((number, ranges(&cpus), line));
                 }
             }
             // A node of memory alone has no CPUs by design.
@@ -74,22 +76,8 @@ pub(super) fn numactl(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
     if let Some((.., line)) = lists.first().filter(|_| !output.is_cut) {
-        let names = if without.is_empty() {
-            "none".to_owned()
-        } else {
-            without.join(", ")
-        };
-        facts.set(node, of_node::NUMA_WITHOUT_MEMORY, line.known(names.into()));
+        let names = line.known(joined(&without, ", "));
+        facts.set(node, of_node::NUMA_WITHOUT_MEMORY, names);
     }
     nodes(output, facts, node, &lists);
-}
-
-/// As the kernel writes a list: `0-3,8`.
-fn ranges(numbers: Vec<u64>) -> String {
-    let parts = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    let parts = parts.map(|part| match part {
-        [first, .., last] => format!("{first}-{last}"),
-        part => part.iter().map(u64::to_string).collect(),
-    });
-    parts.collect::<Vec<_>>().join(",")
 }

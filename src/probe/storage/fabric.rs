@@ -2,7 +2,7 @@
 
 use crate::fact::mount::{self, MountTransport};
 use crate::fact::{Fact, Facts, Gap, Id, Subject};
-use crate::probe::Ask;
+use crate::probe::{Ask, is_numbered};
 
 const NVME: &str = "/sys/class/nvme";
 const ISCSI_HOSTS: &str = "/sys/class/iscsi_host";
@@ -52,13 +52,8 @@ pub(super) fn iscsi(ask: &Ask<'_>, facts: &mut Facts, node: Id, open: &mut Optio
         let Some(sessions) = sessions.or_open(open) else {
             continue;
         };
-        let mut sessions = sessions
-            .iter()
-            .filter(|name| {
-                let number = name.strip_prefix("session").unwrap_or("");
-                !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-            })
-            .peekable();
+        let sessions = sessions.iter().filter(|name| is_numbered(name, "session"));
+        let mut sessions = sessions.peekable();
         if sessions.peek().is_none() {
             continue;
         }

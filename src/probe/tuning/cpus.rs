@@ -55,20 +55,18 @@ fn isolated(ask: &Ask<'_>, allowed: Fact<Vec<u64>>) -> Fact<Arc<str>> {
     })
 }
 
-/// CPUs as the kernel lists them: `0-3,8`.
+/// CPUs in words: `CPUs 0-3,8`.
 fn list(cpus: &[u64]) -> String {
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
-    for cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
-            _ => ranges.push((*cpu, *cpu)),
-        }
-    }
-    let range = |(first, last): &(u64, u64)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
     let name = if cpus.len() == 1 { "CPU" } else { "CPUs" };
-    let ranges: Vec<String> = ranges.iter().map(range).collect();
-    format!("{name} {}", ranges.join(","))
+    format!("{name} {}", ranges(cpus))
+}
+
+/// Numbers as the kernel lists them: `0-3,8`.
+pub(in crate::probe) fn ranges(numbers: &[u64]) -> String {
+    let parts = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let parts = parts.map(|part| match part {
+        [first, .., last] => format!("{first}-{last}"),
+        part => part.iter().map(u64::to_string).collect(),
+    });
+    parts.collect::<Vec<_>>().join(",")
 }

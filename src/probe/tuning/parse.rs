@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::probe::is_not;
+use crate::probe::{is_not, joined};
 
 /// One word.
 pub(super) fn word(text: &str) -> Result<Arc<str>, String> {
@@ -74,18 +74,5 @@ pub(super) fn limiting(text: &str) -> Arc<str> {
         }
     };
     let words = text.split_whitespace().take_while(|word| *word != "--");
-    joined(&words.filter(limits).collect::<Vec<_>>())
-}
-
-/// Several texts as one; "none" if there is none.
-pub(super) fn joined(texts: &[impl AsRef<str>]) -> Arc<str> {
-    match texts.is_empty() {
-        true => "none".into(),
-        false => texts
-            .iter()
-            .map(AsRef::as_ref)
-            .collect::<Vec<_>>()
-            .join(", ")
-            .into(),
-    }
+    joined(&words.filter(limits).collect::<Vec<_>>(), ", ")
 }
