@@ -3,15 +3,17 @@
 //! Only counters of the table are read, each directory once a reading: on a restricted physical function each read can make
 //! the driver log an error, and reading what nobody judges is no use.
 
+use std::sync::Arc;
+
 use super::device::{self, PortEntry};
 use super::{Ask, Probe, inside};
 use crate::fact::counter;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject,
 };
-use crate::source::{Answer, Micros, Question};
+use crate::source::{Micros, Question};
 
-use crate::fact::counter_table::meaning;
+use crate::fact::counter_table::{CounterMeaning, meaning};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("counter", run);
@@ -69,22 +71,11 @@ fn counters(
             }
         };
         for name in names.iter() {
-            let Some(meaning) = meaning(name) else {
+            let question = Question::read(inside(&dir, name));
+            let named = Fact::Known(Arc::clone(name), Origin::Asked(question.clone()));
+            let Some((id, meaning)) = instance(facts, port.id, name, named) else {
                 continue;
             };
-            let id = facts.instance(
-                Subject::Counter,
-                port.id,
-                &[&*port.name, " ", name].concat(),
-            );
-            let question = Question::read(inside(&dir, name));
-            let origin = Origin::Asked(question.clone());
-            facts.know(id, counter::NAME, name.clone(), &origin);
-            let class = Fact::Known(
-                meaning.class,
-                Origin::derived(["the meaning of ", name].concat()),
-            );
-            facts.set(id, counter::CLASS, class);
             let (at, value) = read(ask, &question);
             let saturated = value
                 .clone()
@@ -109,16 +100,26 @@ fn counters(
     membership
 }
 
+/// A port's counter of this name, and what it means; `None` if the table does not have it: it is not judged.
+pub(super) fn instance(
+    facts: &mut Facts,
+    port: Id,
+    name: &str,
+    named: Fact<Arc<str>>,
+) -> Option<(Id, CounterMeaning)> {
+    let meaning = meaning(name)?;
+    let own = [facts.name(port), " ", name].concat();
+    let id = facts.instance(Subject::Counter, port, &own);
+    facts.set(id, counter::NAME, named);
+    let how = ["the meaning of ", name].concat();
+    facts.derive(id, counter::CLASS, meaning.class, how);
+    Some((id, meaning))
+}
+
 fn read(ask: &Ask<'_>, question: &Question) -> (Micros, Fact<u64>) {
-    let reply = ask.raw(question);
-    let value = match reply.said {
-        Ok(Answer::Text(text)) => {
-            Fact::Known(text, Origin::Asked(question.clone())).and_then(|t| super::whole_number(&t))
-        }
-        Ok(_) => Fact::Unknown(Gap::not_understood(question, "the reply is not text")),
-        Err(refusal) => Fact::Unknown(Gap::refused(question, refusal)),
-    };
-    (reply.at, value)
+    let (at, text) = ask.text_at(question);
+    let text = Fact::from_result(text, &Origin::Asked(question.clone()));
+    (at, text.and_then(|text| super::whole_number(&text)))
 }
 
 /// Reads what answered before in the same order, so that all counters have about the same time between their readings.

@@ -2,23 +2,17 @@
 
 use super::{Output, OutputLine};
 use crate::fact::counter;
-use crate::fact::counter_table::meaning;
-use crate::fact::{Fact, Facts, Id, Origin, Subject, port};
+use crate::fact::{Fact, Facts, Id, Subject, port};
+use crate::probe::counter::instance;
 
 /// A counter of the table; what it does not have is not judged.
 pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: &OutputLine<'_>) {
-    let Some(meaning) = meaning(name) else {
-        return;
-    };
-    let own = format!("{} {name}", facts.name(port));
-    let id = facts.instance(Subject::Counter, port, &own);
-    let value: Fact<u64> = line.read(value.parse().ok());
-    facts.set(id, counter::NAME, line.known(name.into()));
-    let origin = Origin::derived(["the meaning of ", name].concat());
-    facts.set(id, counter::CLASS, Fact::Known(meaning.class, origin));
-    let saturated = value.clone().map(|value| meaning.is_saturated(value));
-    facts.set(id, counter::SATURATED, saturated);
-    facts.set(id, counter::VALUE, value);
+    if let Some((id, meaning)) = instance(facts, port, name, line.known(name.into())) {
+        let value: Fact<u64> = line.read(value.parse().ok());
+        let saturated = value.clone().map(|value| meaning.is_saturated(value));
+        facts.set(id, counter::SATURATED, saturated);
+        facts.set(id, counter::VALUE, value);
+    }
 }
 
 /// `SymbolErrorCounter:..............12` of the port that has this LID here; switches and other hosts can be asked as well.
