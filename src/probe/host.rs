@@ -12,14 +12,14 @@ use std::sync::Arc;
 pub(super) use self::parse::soft_limit;
 use super::{Ask, Probe};
 use crate::fact::node::{self, Container, SharedMemory};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, Why, known};
+use crate::fact::{Bytes, Fact, Facts, Id, Presence, Why, known};
 use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("host", run);
 
 /// The inode numbers of the kernel's first namespaces (`include/linux/proc_ns.h`).
-const FIRST_USER: &str = "user:[4026531837]";
+pub(super) const FIRST_USER: &str = "user:[4026531837]";
 const FIRST_PID: &str = "pid:[4026531836]";
 /// tmpfs, and devtmpfs (`include/uapi/linux/magic.h`).
 const TMPFS: u64 = 0x0102_1994;
@@ -47,34 +47,19 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     shared_memory(ask, facts, node);
 
     let limits = cgroup::rdma_limits(ask, cgroup);
-    let read = match limits.clone() {
-        Fact::Known(
-            cgroup::Limits {
-                open: Some(gap), ..
-            },
-            _,
-        ) => Fact::Unknown(gap),
-        limits => limits.map(|_| true),
-    };
+    let open = limits.known().and_then(|limits| limits.open.clone());
+    let read = limits.clone().map(|_| true).unless(open);
     facts.set(node, node::RDMA_LIMITS_READ, read);
-    let limits = limits.map(|limits| limits.lines);
-    let rdma_limited = limits.clone().map(|found| !found.is_empty());
-    facts.set(node, node::RDMA_LIMITED, rdma_limited);
-    let rdma_limits = limits.map(|found| match found.is_empty() {
-        true => "none".into(),
-        false => found.join("; ").into(),
-    });
-    facts.set(node, node::RDMA_LIMITS, rdma_limits);
+    let (limited, limits) = cgroup::in_words(limits);
+    facts.set(node, node::RDMA_LIMITED, limited);
+    facts.set(node, node::RDMA_LIMITS, limits);
 }
 
 fn os(ask: &Ask<'_>) -> Fact<Arc<str>> {
     match ask.parse("/etc/os-release", parse::pretty_name) {
         Fact::Unknown(gap) if matches!(gap.why, Why::Refused(_)) => {
             // The other place that os-release(5) names.
-            match ask.parse("/usr/lib/os-release", parse::pretty_name) {
-                Fact::Unknown(_) => Fact::Unknown(gap),
-                known => known,
-            }
+            Fact::Unknown(gap).or_else(|| ask.parse("/usr/lib/os-release", parse::pretty_name))
         }
         fact => fact,
     }
@@ -100,13 +85,8 @@ fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
     }
     // Kubernetes first: its pods bear the marks of the runtime below it too. A mark that cannot be looked for leaves the kind open,
     // since it would have decided before those that follow.
-    let by_cgroup = match cgroup {
-        Presence::Present(text, origin) => {
-            parse::container_of_cgroup(text).map(|kind| (kind, origin.clone()))
-        }
-        Presence::Absent(_) => None,
-        Presence::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let (groups, asked) = known!(cgroup.clone().if_any(), with origin);
+    let by_cgroup = groups.and_then(|text| Some((parse::container_of_cgroup(&text)?, asked)));
     if let Some((Container::Kubernetes, origin)) = by_cgroup {
         return Fact::Known(Container::Kubernetes, origin);
     }
@@ -128,16 +108,12 @@ fn container(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<Container> {
         return Fact::Known(kind, origin);
     }
     // systemd writes down what it was started in.
-    match ask.text_if_any("/run/systemd/container") {
-        Presence::Present(text, origin) => {
-            if let Some(kind) = parse::container_of_manager(&text) {
-                return Fact::Known(kind, origin);
-            }
-        }
-        Presence::Absent(_) => {}
-        Presence::Unknown(gap) => return Fact::Unknown(gap),
+    let by_manager = ask.text_if_any("/run/systemd/container").if_any();
+    let (manager, asked) = known!(by_manager, with origin);
+    match manager.and_then(|text| parse::container_of_manager(&text)) {
+        Some(kind) => Fact::Known(kind, asked),
+        None => Fact::Known(Container::Other, origin),
     }
-    Fact::Known(Container::Other, origin)
 }
 
 fn limits(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
@@ -150,50 +126,44 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     facts.set(node, node::NOFILE, nofile);
 
     let first_user = is_in_first_namespace(ask, "user", FIRST_USER);
-    let capable = ask
-        .parse("/proc/self/status", parse::effective_capabilities)
-        .map(|set| set >> IPC_LOCK & 1 == 1);
-    let ipc_lock = match (capable, first_user) {
+    let capabilities = ask.parse("/proc/self/status", parse::effective_capabilities);
+    facts.set(node, node::IPC_LOCK, may_lock(capabilities, first_user));
+}
+
+/// Whether a process with these capabilities may lock memory beyond its limit.
+pub(super) fn may_lock(capabilities: Fact<u64>, in_first_user: Fact<bool>) -> Fact<bool> {
+    let capable = capabilities.map(|set| set >> IPC_LOCK & 1 == 1);
+    match (capable, in_first_user) {
         // The kernel asks for the capability in its first user namespace: one in another does not count.
         (Fact::Known(true, origin), Fact::Known(first, _)) => Fact::Known(first, origin),
         (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
         (fact, _) => fact,
-    };
-    facts.set(node, node::IPC_LOCK, ipc_lock);
+    }
 }
 
 fn shared_memory(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let value = ask.value(Question::statvfs("/dev/shm"));
-    let kind = match &value {
-        Fact::Known(value, origin) => {
-            let read_only = value.get("read_only").and_then(serde_json::Value::as_bool);
-            let magic = value
-                .get("magic")
-                .and_then(serde_json::Value::as_str)
-                .and_then(|text| super::whole_number(text).ok());
-            Fact::Known((magic, read_only), origin.clone()).and_then(|found| match found {
-                (Some(TMPFS), Some(true)) => Ok(SharedMemory::ReadOnly),
-                (Some(TMPFS), Some(false)) => Ok(SharedMemory::Usable),
-                (Some(_), _) => Ok(SharedMemory::NotTmpfs),
-                _ => Err("the reply names no file system".to_owned()),
-            })
-        }
-        Fact::Unknown(gap) if matches!(gap.why, Why::Refused(Refusal::Errno(Errno::ENOENT))) => {
+    let kind = match value.clone() {
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::Errno(Errno::ENOENT)) => {
             match ask.exists("/dev/shm") {
                 Fact::Known(false, origin) => Fact::Known(SharedMemory::Absent, origin),
-                _ => Fact::Unknown(gap.clone()),
+                _ => Fact::Unknown(gap),
             }
         }
-        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+        value => value.and_then(|value| {
+            let read_only = value.get("read_only").and_then(serde_json::Value::as_bool);
+            let magic = value.get("magic").and_then(serde_json::Value::as_str);
+            match (magic.map(super::whole_number), read_only) {
+                (Some(Ok(TMPFS)), Some(true)) => Ok(SharedMemory::ReadOnly),
+                (Some(Ok(TMPFS)), Some(false)) => Ok(SharedMemory::Usable),
+                (Some(Ok(_)), _) => Ok(SharedMemory::NotTmpfs),
+                _ => Err("the reply names no file system".to_owned()),
+            }
+        }),
     };
     facts.set(node, node::SHM, kind);
     for (key, field) in [(node::SHM_SIZE, "size"), (node::SHM_FREE, "free")] {
         let bytes = value.clone().and_then(|value| super::member(&value, field));
         facts.set(node, key, bytes.map(Bytes));
     }
-}
-
-/// A gap that says what was found in place of what was looked for.
-fn odd(origin: Origin, what: impl Into<Arc<str>>) -> Gap {
-    Gap::misread(what, origin)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Ask, Probe, host, member, tuning};
+use super::{Ask, Probe, host, is_numbered, member, topology, tuning};
 use crate::cpu_list;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Presence, Subject, job as fact, known};
 use crate::launch::RANK_COUNTS;
@@ -17,12 +17,8 @@ use crate::source::Question;
 /// The probe.
 pub const PROBE: Probe = Probe::new("job", run);
 
-/// CAP_IPC_LOCK (`include/uapi/linux/capability.h`).
-const IPC_LOCK: u32 = 14;
 /// More processes and threads than any kernel has (`include/linux/threads.h`, PID_MAX_LIMIT).
 const MOST_PROCESSES: u64 = 4 << 20;
-/// The inode number of the kernel's first user namespace (`include/linux/proc_ns.h`).
-const FIRST_USER: &str = "user:[4026531837]";
 /// The variables that are compared with the shell's.
 const COMPARED: [&str; 3] = ["NCCL_", "UCX_", "FI_"];
 type Texts = Arc<[Arc<str>]>;
@@ -56,33 +52,21 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     let limits = ask.text(format!("{place}/limits"));
-    let memlock = limits
-        .clone()
-        .and_then(|text| host::parse::soft_limit(&text, "Max locked memory"))
-        .map(Bytes);
     let limit = |name: &'static str| {
         let limits = limits.clone();
         limits.and_then(|text| host::parse::soft_limit(&text, name))
     };
+    let memlock = limit("Max locked memory").map(Bytes);
     facts.set(id, fact::NOFILE, limit("Max open files"));
 
     let status = ask.text(format!("{place}/status"));
     let nproc = tuning::processes(status.clone(), limit("Max processes"));
     facts.set(id, fact::NPROC, nproc.map(|n| n.min(MOST_PROCESSES)));
-    let capable = status
-        .clone()
-        .and_then(|text| host::parse::effective_capabilities(&text))
-        .map(|set| set >> IPC_LOCK & 1 == 1);
+    let capabilities = status.clone();
+    let capabilities = capabilities.and_then(|text| host::parse::effective_capabilities(&text));
     let user = namespace(ask, &format!("{place}/ns/user"));
-    // The kernel asks for the capability in its first user namespace: one in another does not count.
-    let lifted = match (capable, user) {
-        (Fact::Known(true, origin), Fact::Known(user, _)) => {
-            Fact::Known(&*user == FIRST_USER, origin)
-        }
-        (Fact::Known(true, _), Fact::Unknown(gap)) => Fact::Unknown(gap),
-        (other, _) => other,
-    };
-    let binds = match (&memlock, lifted) {
+    let in_first_user = user.map(|user| &*user == host::FIRST_USER);
+    let binds = match (&memlock, host::may_lock(capabilities, in_first_user)) {
         (Fact::Known(Bytes::UNLIMITED, origin), _) => Fact::Known(false, origin.clone()),
         (Fact::Unknown(gap), Fact::Known(false, _)) => Fact::Unknown(gap.clone()),
         (_, lifted) => lifted.map(|lifted| !lifted),
@@ -90,12 +74,9 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     facts.set(id, fact::MEMLOCK, memlock);
     facts.set(id, fact::MEMLOCK_BINDS, binds);
 
-    let memory = status.clone().and_then(|text| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Mems_allowed_list:"));
-        cpu_list::numbers(line.ok_or("it has no Mems_allowed_list")?)
-    });
+    let memory = status
+        .clone()
+        .and_then(|text| cpu_list::numbers(&topology::status_line(&text, "Mems_allowed_list")?));
     let memory = memory.map(|nodes| nodes.iter().map(|n| Arc::from(n.to_string())).collect());
     facts.set(id, fact::MEMORY_NODES, memory);
 
@@ -109,18 +90,14 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, id: Id, place: &str) {
     let pids = tuning::cgroup::processes(ask, &cgroup);
     let quotas = tuning::cgroup::quotas(ask, &cgroup);
     let throttled = tuning::cgroup::throttled(ask, &quotas, online);
-    let (throttled, periods) = tuning::cgroup::apart(throttled);
+    let (throttled, periods) = throttled.unzip();
     facts.set(id, fact::CGROUP_PIDS, pids.map(|n| n.min(MOST_PROCESSES)));
     facts.set(id, fact::CPU_THROTTLED, throttled);
     facts.set(id, fact::CPU_PERIODS, periods);
     facts.set(id, fact::OOM_KILLS, tuning::cgroup::killed(ask, &cgroup));
-    let limits = host::cgroup::rdma_limits(ask, cgroup).map(|limits| limits.lines);
-    let limited = limits.clone().map(|found| !found.is_empty());
+    let limits = host::cgroup::rdma_limits(ask, cgroup);
+    let (limited, limits) = host::cgroup::in_words(limits);
     facts.set(id, fact::RDMA_LIMITED, limited);
-    let limits = limits.map(|found| match found.is_empty() {
-        true => "none".into(),
-        false => found.join("; ").into(),
-    });
     facts.set(id, fact::RDMA_LIMITS, limits);
 }
 
@@ -164,12 +141,7 @@ fn devices(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
     let count = |kind: &'static str| {
         files.clone().and_then(|value| {
             let devices: BTreeMap<String, u64> = member(&value, "devices")?;
-            let numbered = |path: &str| {
-                path.strip_prefix(kind).is_some_and(|rest| {
-                    !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
-                })
-            };
-            let numbered = devices.iter().filter(|(path, _)| numbered(path));
+            let numbered = devices.iter().filter(|(path, _)| is_numbered(path, kind));
             Ok(numbered.map(|(_, n)| n).sum())
         })
     };
@@ -216,14 +188,13 @@ fn environment(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u64) {
     });
     facts.set(id, fact::RANKS, ranks);
     let own = ask.value(Question::env(&COMPARED));
-    let lost: Fact<Texts> = match (own, theirs) {
-        (Fact::Known(own, _), Fact::Known(theirs, origin)) => {
+    let lost: Fact<Texts> = own.flat_map(|own| {
+        theirs.map(|theirs| {
             let own = own.as_object().into_iter().flatten();
             let lost = own.filter(|(name, value)| theirs.get(name.as_str()) != Some(value));
-            Fact::Known(lost.map(|(name, _)| name.as_str().into()).collect(), origin)
-        }
-        (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
+            lost.map(|(name, _)| name.as_str().into()).collect()
+        })
+    });
     let none = lost.clone().map(|lost| lost.is_empty());
     facts.set(id, fact::HAS_VARIABLES, none);
     facts.set(id, fact::LOST_VARIABLES, lost);

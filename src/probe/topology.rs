@@ -10,7 +10,8 @@ mod xml;
 use std::sync::Arc;
 
 use self::parse::Set;
-use super::{Ask, Probe};
+pub(super) use self::parse::status_line;
+use super::{Ask, Probe, is_numbered};
 use crate::fact::{Fact, Facts, Id, known, node};
 use crate::source::Question;
 
@@ -144,11 +145,8 @@ fn launched(environment: &Fact<Arc<serde_json::Value>>) -> Fact<u64> {
 /// How many GPUs this process uses.
 fn visible(ask: &Ask<'_>, variable: Fact<Option<Arc<str>>>) -> Fact<u64> {
     let files = ask.names("/dev").map(|names| {
-        let is_gpu = |name: &&Arc<str>| {
-            name.strip_prefix("nvidia")
-                .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-        };
-        names.iter().filter(is_gpu).count() as u64
+        let gpus = names.iter().filter(|name| is_numbered(name, "nvidia"));
+        gpus.count() as u64
     });
     match variable {
         Fact::Known(Some(list), _) => {

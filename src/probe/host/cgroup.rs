@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::fact::{Fact, Gap, Origin, Presence, present};
-use crate::probe::Ask;
 use crate::probe::tuning::cgroup::{self, ROOT};
+use crate::probe::{Ask, joined};
 
 /// The lines that limit something, in this process's group and those above it; none if nothing is limited. With lines from one group
 /// that of another may be unknown.
@@ -18,7 +18,7 @@ pub(in crate::probe) fn rdma_limits(ask: &Ask<'_>, cgroup: Presence<Arc<str>>) -
     };
     let dirs = match cgroup::levels(mount, &path) {
         Ok(dirs) => dirs,
-        Err(what) => return Fact::Unknown(super::odd(origin, what)),
+        Err(what) => return Fact::Unknown(Gap::misread(what, origin)),
     };
     let (mut found, mut missing, mut last) = (Vec::new(), None, origin);
     for dir in dirs {
@@ -52,6 +52,14 @@ pub(in crate::probe) struct Limits {
     pub lines: Vec<Arc<str>>,
     /// Why there may be more.
     pub open: Option<Gap>,
+}
+
+/// Whether something is limited, and what in words.
+pub(in crate::probe) fn in_words(limits: Fact<Limits>) -> (Fact<bool>, Fact<Arc<str>>) {
+    let lines = limits.map(|limits| limits.lines);
+    lines
+        .map(|lines| (!lines.is_empty(), joined(&lines, "; ")))
+        .unzip()
 }
 
 enum Hierarchy {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{odd, parse};
+use super::parse;
 use crate::fact::{Fact, Gap, Presence, Why, known};
 use crate::probe::Ask;
 
@@ -36,7 +36,9 @@ fn by_firmware(ask: &Ask<'_>) -> Fact<bool> {
             let product = known!(product.or_absent("".into()));
             return Fact::Known(is_emulated(&vendor, &product), origin);
         }
-        Presence::Absent(origin) => odd(origin, "the firmware names no maker of the machine"),
+        Presence::Absent(origin) => {
+            Gap::misread("the firmware names no maker of the machine", origin)
+        }
         Presence::Unknown(gap) => gap,
     };
     by_device_tree(ask, gap)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::fact::kleene::Several;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Presence, node};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, node};
 use crate::probe::{Ask, inside};
 
 const FILE: &str = "/etc/security/limits.conf";
@@ -13,13 +13,12 @@ const DIRECTORY: &str = "/etc/security/limits.d";
 /// States the limit of locked memory that logins get, if a line bounds or lifts that of all users.
 pub(super) fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut texts = vec![ask.text_if_any(FILE).or_absent("".into())];
-    match ask.names_if_any(DIRECTORY) {
-        Presence::Present(names, _) => {
+    match ask.names_if_any(DIRECTORY).or_absent(Arc::default()) {
+        Fact::Known(names, _) => {
             let read = names.iter().filter(|name| name.ends_with(".conf"));
             texts.extend(read.map(|name| ask.text(inside(DIRECTORY, name))));
         }
-        Presence::Absent(_) => {}
-        Presence::Unknown(gap) => texts.push(Fact::Unknown(gap)),
+        Fact::Unknown(gap) => texts.push(Fact::Unknown(gap)),
     }
     let texts: Several<Arc<str>> = texts.into_iter().collect();
     let found = Fact::of(texts.known().map(memlock), "limits.conf and limits.d");

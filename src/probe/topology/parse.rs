@@ -34,7 +34,7 @@ impl Set {
 }
 
 /// A line of /proc/PID/status: `Cpus_allowed_list:\t0-7`.
-pub(super) fn status_line(text: &str, name: &str) -> Result<Arc<str>, String> {
+pub(in crate::probe) fn status_line(text: &str, name: &str) -> Result<Arc<str>, String> {
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
         .map(|rest| rest.trim().into())

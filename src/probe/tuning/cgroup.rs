@@ -22,7 +22,7 @@ pub(super) fn establish(
     quotas: &Fact<Vec<Quota>>,
     online: Option<usize>,
 ) {
-    let (throttled, periods) = apart(throttled(ask, quotas, online));
+    let (throttled, periods) = throttled(ask, quotas, online).unzip();
     facts.set(node, node::CGROUP_PIDS, processes(ask, cgroup));
     facts.set(node, node::CPU_THROTTLED, throttled);
     facts.set(node, node::CPU_PERIODS, periods);
@@ -33,12 +33,6 @@ pub(super) fn establish(
 
 /// The share of periods in which CPU time ran out, and how many periods there were.
 pub(in crate::probe) type Throttled = Fact<(Percent, u64)>;
-
-/// The two numbers as facts of their own.
-pub(in crate::probe) fn apart(throttled: Throttled) -> (Fact<Percent>, Fact<u64>) {
-    let share = throttled.clone().map(|(share, _)| share);
-    (share, throttled.map(|(_, periods)| periods))
-}
 
 /// How many processes the groups of a process allow.
 pub(in crate::probe) fn processes(ask: &Ask<'_>, cgroup: &Presence<Arc<str>>) -> Fact<u64> {
