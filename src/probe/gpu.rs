@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::pci::{DEVICES, place};
+use super::pci::{DEVICES, functions, place};
 use super::{Ask, Probe, inside};
 use crate::fact::kleene::Several;
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, gpu};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, gpu};
 use crate::source::Question;
 
 /// The probe.
@@ -47,15 +47,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     let members = Membership::known_unless(open, origin);
     facts.set_members(Subject::Gpu, node, members);
-}
-
-/// The functions of the PCI bus, and why there may be others.
-fn functions(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Option<Gap>, Origin) {
-    match ask.names_if_any(DEVICES) {
-        Presence::Present(names, origin) => (names, None, origin),
-        Presence::Absent(origin) => (Arc::default(), None, origin),
-        Presence::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
-    }
 }
 
 /// The vendor of a GPU; none of another function.

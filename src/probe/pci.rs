@@ -6,10 +6,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::{Ask, Probe, inside};
+use super::{Ask, Probe, inside, joined};
 use crate::fact::function::{self, PciClass};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, node};
-use crate::source::Question;
 
 /// The functions of the bus.
 pub(super) const DEVICES: &str = "/sys/bus/pci/devices";
@@ -51,35 +50,34 @@ const MELLANOX_VIRTUAL: &[u64] = &[
 ];
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
-    let (names, mut membership) = ask.names_if_any(DEVICES).members();
+    let (names, mut open, origin) = functions(ask);
     for name in names.iter() {
         let dir = inside(DEVICES, name);
-        let class = ask.parse(inside(&dir, "class"), super::whole_number);
-        let number = match class {
-            Fact::Known(number, _) => number,
-            Fact::Unknown(gap) => {
-                // Without its class a function may be anything.
-                if matches!(membership, Membership::Known(_)) {
-                    membership = Membership::Unknown(gap);
-                }
-                continue;
+        match ask.parse(inside(&dir, "class"), super::whole_number) {
+            Fact::Known(number, origin) if is_adapter_class(number) => {
+                let gap = candidate(ask, facts, node, name, &dir, number, origin);
+                open = open.or(gap);
             }
-        };
-        if is_adapter_class(number) {
-            let origin = Origin::Asked(Question::read(inside(&dir, "class")));
-            if let Some(gap) = candidate(ask, facts, node, name, &dir, number, origin)
-                && matches!(membership, Membership::Known(_))
-            {
-                membership = Membership::Unknown(gap);
-            }
+            Fact::Known(..) => {}
+            // Without its class a function may be anything.
+            Fact::Unknown(gap) => open = open.or(Some(gap)),
         }
     }
-    facts.set_members(Subject::Function, node, membership);
+    let members = Membership::known_unless(open, origin);
+    facts.set_members(Subject::Function, node, members);
     let adapters = ask.names_if_any(SLINGSHOT).or_absent(Arc::default());
     let count = adapters.clone().map(|names| names.len() as u64);
     facts.set(node, node::SLINGSHOT, count);
     let down = adapters.flat_map(|names| slingshot_down(ask, &names));
     facts.set(node, node::SLINGSHOT_DOWN, down);
+}
+
+/// The functions of the PCI bus, and why there may be others.
+pub(super) fn functions(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Option<Gap>, Origin) {
+    match ask.names_if_any(DEVICES).or_absent(Arc::default()) {
+        Fact::Known(names, origin) => (names, None, origin),
+        Fact::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
+    }
 }
 
 /// The Slingshot adapters whose link is down. One that comes up, or is not configured yet, is not.
@@ -96,10 +94,7 @@ fn slingshot_down(ask: &Ask<'_>, names: &[Arc<str>]) -> Fact<Arc<str>> {
         }
     }
     let how = "the link of each Slingshot adapter";
-    match down.is_empty() {
-        true => Fact::derived("none".into(), how).unless(open),
-        false => Fact::derived(down.join(", ").into(), how),
-    }
+    Fact::derived(joined(&down, ", "), how).unless(open.filter(|_| down.is_empty()))
 }
 
 fn class_of(number: u64) -> PciClass {
@@ -189,13 +184,8 @@ fn candidate(
     let virtual_function = virtual_function(physfn, &vendor, &device);
     let config = super::gpu::on_bus(ask, dir);
     facts.know(id, function::CLASS, class, &class_origin);
-    let pci_id = match (&vendor, device) {
-        (Fact::Known(vendor, _), Fact::Known(device, origin)) => {
-            Fact::Known(format!("{vendor:04x}:{device:04x}").into(), origin)
-        }
-        (Fact::Unknown(gap), _) => Fact::Unknown(gap.clone()),
-        (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
-    };
+    let pci_id =
+        vendor.flat_map(|vendor| device.map(|device| format!("{vendor:04x}:{device:04x}").into()));
     facts.set(id, function::ID, pci_id);
     facts.set(id, function::BOUND, driver.is_present());
     facts.set(id, function::RDMA, rdma);

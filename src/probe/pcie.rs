@@ -10,15 +10,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::config::{Config, Express, Unreadable};
-use super::pci::{DEVICES, Signs, is_adapter_class, place};
+use self::config::{Acs, Config, Express, Unreadable};
+use super::pci::{DEVICES, Signs, functions, is_adapter_class, place};
 use super::{Ask, Probe, gpu, inside};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature};
 use crate::fact::node::Iommu;
 use crate::fact::pcie::LinkKeys;
 use crate::fact::{
-    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, gpu as gpu_fact, node,
+    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, gpu as gpu_fact, node,
 };
 use crate::source::{Errno, Question, Refusal};
 
@@ -98,11 +98,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 /// The GPUs and the functions that can do RDMA, as the probes of those know them; a gap if there may be more.
 fn endpoints(ask: &Ask<'_>) -> (Vec<Endpoint>, Option<Gap>, Origin) {
-    let (names, mut open, origin) = match ask.names_if_any(DEVICES) {
-        Presence::Present(names, origin) => (names, None, origin),
-        Presence::Absent(origin) => (Arc::default(), None, origin),
-        Presence::Unknown(gap) => (Arc::default(), Some(gap.clone()), gap.origin),
-    };
+    let (names, mut open, origin) = functions(ask);
     let mut found = Vec::new();
     for name in names.iter() {
         let dir = inside(DEVICES, name);
@@ -157,9 +153,9 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
     }
     let correctable = ask.text_if_any(inside(dir, "aer_dev_correctable"));
     facts.set(id, keys.counts_errors, correctable.is_present());
-    let absent = |origin| Fact::Unknown(Gap::not_said("the function counts no errors", origin));
-    match correctable {
-        Presence::Present(text, origin) => {
+    let none = Why::NotSaid("the function counts no errors".into());
+    match correctable.or_gap(none) {
+        Fact::Known(text, origin) => {
             let errors = Fact::Known(text, origin).and_then(|text| link::link_errors(&text));
             facts.set(id, keys.link_errors, errors);
             let nonfatal = ask.parse(inside(dir, "aer_dev_nonfatal"), link::nonfatal_errors);
@@ -167,12 +163,7 @@ fn link_of(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, keys: &LinkKeys)
             let fatal = ask.parse(inside(dir, "aer_dev_fatal"), link::fatal_errors);
             facts.set(id, keys.fatal_errors, fatal);
         }
-        Presence::Absent(origin) => {
-            for key in [keys.link_errors, keys.nonfatal_errors, keys.fatal_errors] {
-                facts.set(id, key, absent(origin.clone()));
-            }
-        }
-        Presence::Unknown(gap) => {
+        Fact::Unknown(gap) => {
             for key in [keys.link_errors, keys.nonfatal_errors, keys.fatal_errors] {
                 facts.set(id, key, Fact::Unknown(gap.clone()));
             }
@@ -284,7 +275,7 @@ fn bridge_of(facts: &mut Facts, id: Id, space: &Space) {
         .clone()
         .map(|acs| acs.is_some_and(|acs| acs.redirects()));
     facts.set(id, bridge::ACS_REDIRECT, redirects);
-    let words = acs.map(|acs| acs.map_or("none".into(), |acs| acs.words().into()));
+    let words = acs.map(|acs| acs.map_or("none".into(), Acs::words));
     facts.set(id, bridge::ACS, words);
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Registers as in the PCI Express Base Specification, chapter 7, and the kernel's include/uapi/linux/pci_regs.h.
 
+use std::sync::Arc;
+
 use crate::fact::bridge::PortType;
+use crate::probe::joined;
 
 /// The bytes that the kernel shows to users other than root: the header alone.
 const HEADER: usize = 64;
@@ -84,18 +87,10 @@ impl Acs {
     }
 
     /// The enabled controls, as lspci(8) names them.
-    pub fn words(self) -> String {
-        let on: Vec<&str> = Self::NAMES
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| self.0 & (1 << bit) != 0)
-            .map(|(_, name)| *name)
-            .collect();
-        if on.is_empty() {
-            "none".to_owned()
-        } else {
-            on.join(", ")
-        }
+    pub fn words(self) -> Arc<str> {
+        let names = (0..).zip(Self::NAMES);
+        let on = names.filter(|(bit, _)| self.0 & (1 << bit) != 0);
+        joined(&on.map(|(_, name)| name).collect::<Vec<_>>(), ", ")
     }
 }
 

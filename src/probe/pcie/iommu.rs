@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::fact::node::{CpuVendor, Iommu};
 use crate::fact::{Fact, Gap, Origin, Presence};
-use crate::probe::Ask;
+use crate::probe::{Ask, joined};
 use crate::small_sort;
 
 const GROUPS: &str = "/sys/kernel/iommu_groups";
@@ -171,10 +171,7 @@ pub(super) fn parameters(cmdline: &str) -> Arc<str> {
             ) && (name != "pci" || word.contains("acs"))
         })
         .collect();
-    match said.is_empty() {
-        true => "none".into(),
-        false => said.join(" ").into(),
-    }
+    joined(&said, " ")
 }
 
 /// The CPU's vendor: `cpu:type:x86,ven0002fam…` with the kernel's numbers (arch/x86/include/asm/processor.h), `cpu:type:aarch64:…`.
