@@ -42,32 +42,31 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 }
 
 /// The names of the devices, and whether these are all.
-fn devices(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Membership) {
+pub(super) fn devices(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Membership) {
     ask.names_if_any(CLASS).members()
 }
 
 /// The numbers of a device's ports, in order, and whether these are all.
 fn port_numbers(ask: &Ask<'_>, dir: &str) -> (Vec<u64>, Membership) {
-    let (names, origin) = match ask.names_if_any(inside(dir, "ports")) {
-        Presence::Present(names, origin) => (names, origin),
-        // Not every device of the class is one of RDMA: Intel's scif0 has no ports.
-        Presence::Absent(origin) => return (Vec::new(), Membership::Known(origin)),
-        Presence::Unknown(gap) => return (Vec::new(), Membership::Unknown(gap)),
-    };
-    match numbers(&names) {
-        Ok(numbers) => (numbers, Membership::Known(origin)),
-        Err((numbers, what)) => (numbers, Membership::Unknown(Gap::misread(what, origin))),
+    // Not every device of the class is one of RDMA: Intel's scif0 has no ports.
+    let (names, members) = ask.names_if_any(inside(dir, "ports")).members();
+    match (numbers(&names), members) {
+        ((numbers, Some(what)), Membership::Known(origin)) => {
+            (numbers, Membership::Unknown(Gap::misread(what, origin)))
+        }
+        ((numbers, _), members) => (numbers, members),
     }
 }
 
-/// The names of a table's entries as numbers, in order; `Err` has besides what is no number.
-pub(super) fn numbers(names: &[Arc<str>]) -> Result<Vec<u64>, (Vec<u64>, String)> {
+/// The names of a table's entries as numbers, in order, and what is no number.
+pub(super) fn numbers(names: &[Arc<str>]) -> (Vec<u64>, Option<String>) {
     let mut numbers: Vec<u64> = names.iter().filter_map(|n| n.parse().ok()).collect();
     numbers.sort_unstable();
-    match names.iter().find(|n| n.parse::<u64>().is_err()) {
-        None => Ok(numbers),
-        Some(odd) => Err((numbers, format!("{odd:?} is not an entry number"))),
-    }
+    let odd = names.iter().find(|n| n.parse::<u64>().is_err());
+    (
+        numbers,
+        odd.map(|odd| format!("{odd:?} is not an entry number")),
+    )
 }
 
 /// A port as the probes that look inside it find it.
@@ -129,14 +128,8 @@ fn identity(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str, place: &Fact<Ar
         _ => None,
     };
     let (driver, software) = match (parent, software_iwarp) {
-        (Presence::Present(_, origin), _) => (
-            Fact::Known("rdma_rxe".into(), origin.clone()),
-            Fact::Known(true, origin),
-        ),
-        (_, Some(origin)) => (
-            Fact::Known("siw".into(), origin.clone()),
-            Fact::Known(true, origin),
-        ),
+        (Presence::Present(_, origin), _) => Fact::Known(("rdma_rxe".into(), true), origin).unzip(),
+        (_, Some(origin)) => Fact::Known(("siw".into(), true), origin).unzip(),
         _ => {
             let missing = Why::NotUnderstood("the device has no driver link".into());
             // An auxiliary device's driver is named `mlx5_core.sf`: the module comes first.

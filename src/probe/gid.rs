@@ -1,12 +1,11 @@
 //! The GID tables.
 
 use std::net::Ipv6Addr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Ask, Probe, device, inside};
 use crate::fact::gid::{self, GidKind, GidType};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Presence, Subject};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Subject};
 use crate::source::Question;
 
 /// The probe.
@@ -24,18 +23,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 /// Makes an instance of each GID in use. The table is read whole, 1024 entries with soft-RoCE: it has holes.
 fn table(ask: &Ask<'_>, facts: &mut Facts, port: &device::PortEntry) -> Membership {
     let dir = format!("{}/gids", port.dir);
-    let (names, origin) = match ask.names_if_any(Arc::<str>::from(&*dir)) {
-        Presence::Present(names, origin) => (names, origin),
-        Presence::Absent(origin) => return Membership::Known(origin),
-        Presence::Unknown(gap) => return Membership::Unknown(gap),
+    let (names, origin) = match ask.names_if_any(&*dir).members() {
+        (names, Membership::Known(origin)) => (names, origin),
+        (_, unknown) => return unknown,
     };
-    let (numbers, mut missing) = match device::numbers(&names) {
-        Ok(numbers) => (numbers, None),
-        Err((numbers, what)) => {
-            let gap = Gap::not_understood(&Question::List(dir.as_str().into()), what);
-            (numbers, Some(gap))
-        }
-    };
+    let (numbers, odd) = device::numbers(&names);
+    let mut missing = odd.map(|what| Gap::not_understood(&Question::list(&*dir), what));
     for index in numbers {
         match ask.parse(inside(&dir, &index.to_string()), address) {
             Fact::Known(address, _) if address.is_unspecified() => {}
@@ -75,7 +68,8 @@ fn address(text: &str) -> Result<Ipv6Addr, String> {
     text.parse().map_err(|_| super::is_not(text, "a GID"))
 }
 
-fn kind(address: Ipv6Addr) -> GidKind {
+/// The kind of a GID.
+pub(super) fn kind(address: Ipv6Addr) -> GidKind {
     if address.to_ipv4_mapped().is_some() {
         GidKind::Ipv4
     } else if address.is_unicast_link_local() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::device::{self, PortEntry};
 use super::{Ask, Probe};
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, known, netdev, node, port,
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, known, netdev, node, port,
 };
 use crate::source::Question;
 
@@ -35,35 +35,20 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let mut of_netdev: BTreeMap<Arc<str>, Vec<&PortEntry>> = BTreeMap::new();
     let mut texts = Texts::new(ask);
     for port in &ports {
-        let (has, name) = match netdev_of(&mut texts, port) {
-            Presence::Present(name, origin) => {
-                of_netdev.entry(Arc::clone(&name)).or_default().push(port);
-                (Fact::Known(true, origin.clone()), Fact::Known(name, origin))
-            }
-            Presence::Absent(origin) => {
-                let gap = Gap::not_said("the port has no network device", origin.clone());
-                (Fact::Known(false, origin), Fact::Unknown(gap))
-            }
-            Presence::Unknown(gap) => {
-                open.get_or_insert(gap.clone());
-                (Fact::Unknown(gap.clone()), Fact::Unknown(gap))
-            }
-        };
-        facts.set(port.id, port::HAS_NETDEV, has);
-        facts.set(port.id, port::NETDEV, name);
+        let netdev = netdev_of(&mut texts, port);
+        if let Some(Some(name)) = netdev.clone().if_any().or_open(&mut open) {
+            of_netdev.entry(name).or_default().push(port);
+        }
+        facts.set(port.id, port::HAS_NETDEV, netdev.is_present());
+        let none = Why::NotSaid("the port has no network device".into());
+        facts.set(port.id, port::NETDEV, netdev.or_gap(none));
     }
 
     let routes = ask.parse("/proc/net/route", parse::default_routes);
     let all_ports = open.clone();
-    match &routes {
-        Fact::Known(carriers, _) => {
-            for carrier in carriers.iter() {
-                of_netdev.entry(Arc::clone(carrier)).or_default();
-            }
-        }
-        Fact::Unknown(gap) => {
-            open.get_or_insert(gap.clone());
-        }
+    let carriers = routes.clone().or_open(&mut open).unwrap_or_default();
+    for carrier in carriers.iter() {
+        of_netdev.entry(Arc::clone(carrier)).or_default();
     }
     let membership = Membership::known_unless(
         open,
@@ -74,10 +59,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         let id = facts.instance(Subject::Netdev, node, &name);
         describe(ask, facts, id, &name);
         let names: Arc<[Arc<str>]> = of.iter().map(|port| Arc::from(&*port.name)).collect();
-        let ports = match &all_ports {
-            None => Fact::derived(names, "netdev of each port"),
-            Some(gap) => Fact::Unknown(gap.clone()),
-        };
+        let ports = Fact::derived(names, "netdev of each port").unless(all_ports.clone());
         facts.set(id, netdev::PORTS, ports);
         facts.set(id, netdev::DEFAULT_ROUTE, carries(ask, &name, &routes));
         for port in of {
@@ -167,9 +149,7 @@ pub(super) fn netdev_of(texts: &mut Texts<'_, '_>, port: &PortEntry) -> Presence
     }
     // The GIDs of InfiniBand have no network device.
     let link_layer = texts.text(format!("{}/link_layer", port.dir));
-    if link_layer
-        .known()
-        .is_some_and(|layer| &**layer == "Ethernet")
+    if matches!(link_layer, Fact::Known(layer, _) if &*layer == "Ethernet")
         && let Some(found) = by_gids(ask, port)
     {
         return found;
@@ -193,7 +173,7 @@ fn by_gids(ask: &Ask<'_>, port: &PortEntry) -> Option<Presence<Arc<str>>> {
     let Fact::Known(names, _) = ask.names(dir.as_str()) else {
         return None;
     };
-    let indexes = device::numbers(&names).unwrap_or_else(|(numbers, _)| numbers);
+    let (indexes, _) = device::numbers(&names);
     for index in indexes.into_iter().take(GIDS) {
         if let Fact::Known(name, origin) = ask.text(format!("{dir}/{index}"))
             && !name.is_empty()
@@ -219,14 +199,8 @@ fn by_port_number(
         let dir = format!("{device}/device/net/{name}");
         // IPoIB counts its ports in dev_id, others in dev_port: whichever is not 0 tells, and both are 0 for port 1.
         let number = match texts.number(format!("{dir}/dev_port")) {
-            Fact::Known(number, _) if number > 0 => {
-                Fact::Known(number, Origin::derived("dev_port"))
-            }
-            Fact::Known(zero, origin) => match texts.number(format!("{dir}/dev_id")) {
-                Fact::Known(number, origin) => Fact::Known(number, origin),
-                Fact::Unknown(_) => Fact::Known(zero, origin),
-            },
-            Fact::Unknown(_) => texts.number(format!("{dir}/dev_id")),
+            port @ Fact::Known(1.., _) => port,
+            port => texts.number(format!("{dir}/dev_id")).or_else(|| port),
         };
         match number {
             Fact::Known(number, _) if number + 1 == port.number => fitting.push(name),
@@ -238,15 +212,11 @@ fn by_port_number(
         }
     }
     // IPoIB's further partitions (ib0.8001) stand beside the first (ib0).
-    let children: Vec<bool> = fitting
-        .iter()
-        .map(|name| {
-            name.split_once('.')
-                .is_some_and(|(base, _)| fitting.iter().any(|other| &***other == base))
-        })
-        .collect();
-    let mut child = children.iter();
-    fitting.retain(|_| child.next() != Some(&true));
+    let all = fitting.clone();
+    fitting.retain(|name| {
+        let base = name.split_once('.').map(|(base, _)| base);
+        !base.is_some_and(|base| all.iter().any(|other| &***other == base))
+    });
     match (&fitting[..], &silent[..], missing) {
         ([one], [], _) => Presence::Present(Arc::clone(one), origin),
         // One function, one port, one network device: their numbers need not be asked for.

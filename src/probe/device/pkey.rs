@@ -1,8 +1,9 @@
 //! A port's table of P_Keys.
 
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, port};
+use std::sync::Arc;
+
+use crate::fact::{Fact, Facts, Gap, Id, port};
 use crate::probe::Ask;
-use crate::source::Question;
 
 /// A table up to this length is read whole.
 const SHORT: usize = 16;
@@ -18,27 +19,17 @@ const DEFAULT: u64 = 0x7fff;
 /// A table has 128 entries or more, and subnet managers fill it from the front, so most of it need not be read: a key that
 /// was found is a fact after few questions. That a key is *not* there is said only if the whole table answered.
 pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
-    let names = match ask.names_if_any(dir) {
-        Presence::Present(names, _) => names,
-        Presence::Absent(origin) => {
-            facts.know(id, port::PKEYS, 0, &origin);
-            facts.know(id, port::PKEYS_IN_FRONT, [].into(), &origin);
-            facts.know(id, port::FULL_PKEY, false, &origin);
-            facts.know(id, port::DEFAULT_PKEY, false, &origin);
-            return;
-        }
-        Presence::Unknown(gap) => {
+    let (names, listed) = match ask.names_if_any(dir).or_absent(Arc::default()) {
+        Fact::Known(names, listed) => (names, listed),
+        Fact::Unknown(gap) => {
             let counts = [port::PKEYS.index, port::PKEYS_IN_FRONT.index];
             let flags = [port::FULL_PKEY.index, port::DEFAULT_PKEY.index];
             facts.leave_open(id, &[counts, flags].concat(), &gap);
             return;
         }
     };
-    let list = Question::list(dir);
-    let (numbers, mut missing) = match super::numbers(&names) {
-        Ok(numbers) => (numbers, None),
-        Err((numbers, what)) => (numbers, Some(Gap::not_understood(&list, what))),
-    };
+    let (numbers, odd) = super::numbers(&names);
+    let mut missing = odd.map(|what| Gap::misread(what, listed.clone()));
     let total = numbers.len();
     let (mut used, mut empty_run, mut read) = (0u64, 0, 0);
     let (mut full, mut default) = (None, None);
@@ -70,28 +61,20 @@ pub(super) fn table(ask: &Ask<'_>, facts: &mut Facts, id: Id, dir: &str) {
     keys.sort_unstable();
     keys.dedup();
     let keys = keys.iter().map(|key| format!("0x{key:04x}").into());
-    let front = match &missing {
-        None => Fact::Known(keys.collect(), Origin::Asked(list.clone())),
-        Some(gap) => Fact::Unknown(gap.clone()),
-    };
+    let front = Fact::Known(keys.collect(), listed.clone()).unless(missing.clone());
     facts.set(id, port::PKEYS_IN_FRONT, front);
-    if read < total && missing.is_none() {
-        missing = Some(Gap::not_understood(
-            &list,
-            format!("{used} in the first {read} of {total} entries; the rest was not read"),
-        ));
+    if read < total {
+        let what = format!("{used} in the first {read} of {total} entries; the rest was not read");
+        missing.get_or_insert(Gap::misread(what, listed.clone()));
     }
-    let whole = Membership::known_unless(missing, Origin::Asked(list));
-    let found = |origin: Option<Origin>| match (origin, &whole) {
-        (Some(origin), _) => Fact::Known(true, origin),
-        (None, Membership::Known(origin)) => Fact::Known(false, origin.clone()),
-        (None, Membership::Unknown(gap)) => Fact::Unknown(gap.clone()),
-    };
-    facts.set(id, port::FULL_PKEY, found(full));
-    facts.set(id, port::DEFAULT_PKEY, found(default));
-    let count = match whole {
-        Membership::Known(origin) => Fact::Known(used, origin),
-        Membership::Unknown(gap) => Fact::Unknown(gap),
-    };
+    let count = Fact::Known(used, listed).unless(missing);
+    for (key, found) in [(port::FULL_PKEY, full), (port::DEFAULT_PKEY, default)] {
+        let found = found.map(|origin| Fact::Known(true, origin));
+        facts.set(
+            id,
+            key,
+            found.unwrap_or_else(|| count.clone().map(|_| false)),
+        );
+    }
     facts.set(id, port::PKEYS, count);
 }
