@@ -55,14 +55,12 @@ pub(super) struct CharNodes {
 impl CharNodes {
     pub(super) fn ask(ask: &Ask<'_>) -> Self {
         let mut by_device = HashMap::new();
-        let (names, mut all) = match ask.names_if_any(VERBS) {
-            Presence::Present(names, origin) => (names, Fact::Known((), origin)),
-            // Without the module ib_uverbs there is no such class.
-            Presence::Absent(origin) => (Arc::default(), Fact::Known((), origin)),
-            Presence::Unknown(gap) => (Arc::default(), Fact::Unknown(gap)),
-        };
+        // Without the module ib_uverbs there is no such class.
+        let names = ask.names_if_any(VERBS).or_absent(Arc::default());
+        let mut all = names.clone().map(|_| ());
+        let names = names.known().into_iter().flat_map(|names| names.iter());
         // The class has the file `abi_version` too.
-        for name in names.iter().filter(|n| n.starts_with("uverbs")) {
+        for name in names.filter(|n| n.starts_with("uverbs")) {
             match ask.text(format!("{VERBS}/{name}/ibdev")) {
                 Fact::Known(device, origin) => {
                     by_device.insert(device, (Arc::clone(name), origin));

@@ -13,7 +13,7 @@ use super::device::{self, PortEntry};
 use super::netdev::{Texts, default_routes, netdev_of};
 use super::{Ask, Probe};
 use crate::fact::port::{CABLE_RATE, MAX_RATE};
-use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Presence, Subject, netdev};
+use crate::fact::{BitRate, Fact, Facts, Gap, Id, Origin, Subject, Why, netdev};
 use crate::source::Question;
 use crate::source::wire::from_hex;
 
@@ -27,12 +27,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for port in &ports {
         let layer = texts.text(format!("{}/link_layer", port.dir));
         if layer.known().is_some_and(|layer| **layer == *"Ethernet") {
-            let netdev = match netdev_of(&mut texts, port) {
-                Presence::Present(name, _) => Ok(name),
-                Presence::Absent(origin) => Err(Gap::misread("no network device", origin)),
-                Presence::Unknown(gap) => Err(gap),
-            };
-            carried.push((port, netdev));
+            let none = Why::NotUnderstood("no network device".into());
+            let netdev = netdev_of(&mut texts, port).or_gap(none);
+            carried.push((port, netdev.into_result()));
         }
     }
     for (port, netdev) in &carried {
@@ -54,12 +51,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
     let mut names: BTreeSet<&Arc<str>> = carried.iter().flat_map(|(_, of)| of).collect();
     let routes = ask.parse("/proc/net/route", default_routes);
-    names.extend(
-        routes
-            .known()
-            .into_iter()
-            .flat_map(|carriers| carriers.iter()),
-    );
+    names.extend(routes.known().into_iter().flat_map(|names| names.iter()));
     for name in names {
         let id = facts.instance(Subject::Netdev, node, name);
         let question = Question::call("ethtool_offloads", [("netdev", (&**name).into())]);

@@ -11,7 +11,8 @@ use super::device::{self, PortEntry};
 use super::netdev::{NET, Texts, netdev_of};
 use super::routing::{self, Route, Rule};
 use super::{Ask, Probe, whole_number};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, bond, netdev};
+use crate::fact::kleene::proven;
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, bond, netdev};
 use crate::network::Network;
 
 /// The probe.
@@ -206,13 +207,9 @@ fn bonds(
     (rails, adapters): (&BTreeSet<Arc<str>>, &BTreeSet<Arc<str>>),
     mut open: Option<Gap>,
 ) {
-    let (masters, origin) = match bonding::masters(ask) {
-        Presence::Present(masters, origin) => (masters, origin),
-        Presence::Absent(origin) => {
-            facts.set_members(Subject::Bond, node, Membership::Known(origin));
-            return;
-        }
-        Presence::Unknown(gap) => {
+    let (masters, origin) = match bonding::masters(ask).or_absent(Vec::new()) {
+        Fact::Known(masters, origin) => (masters, origin),
+        Fact::Unknown(gap) => {
             facts.set_members(Subject::Bond, node, Membership::Unknown(gap));
             return;
         }
@@ -246,10 +243,7 @@ fn bonds(
         }
         let id = facts.instance(Subject::Bond, node, name);
         let how = "the network devices of RoCE ports";
-        let roce = match (roce, &open) {
-            (false, Some(gap)) => Fact::Unknown(gap.clone()),
-            (roce, _) => Fact::derived(roce, how),
-        };
+        let roce = Fact::of(proven(roce, open.as_ref()), how);
         facts.set(id, bond::ROCE, roce);
         bonding::describe(ask, facts, id, name, members);
     }
@@ -267,15 +261,10 @@ fn stack(ask: &Ask<'_>, tops: &BTreeSet<Arc<str>>, open: &mut Option<Gap>) -> BT
     for _ in 0..STACK {
         let mut next = Vec::new();
         for name in level {
-            match ask.names(format!("{NET}/{name}")) {
-                Fact::Known(entries, _) => {
-                    let lower = entries.iter().filter_map(|e| e.strip_prefix("lower_"));
-                    next.extend(lower.map(Arc::from));
-                }
-                Fact::Unknown(gap) => {
-                    open.get_or_insert(gap);
-                }
-            }
+            let entries = ask.names(format!("{NET}/{name}")).or_open(open);
+            let entries = entries.unwrap_or_default();
+            let lower = entries.iter().filter_map(|e| e.strip_prefix("lower_"));
+            next.extend(lower.map(Arc::from));
         }
         next.retain(|name: &Arc<str>| seen.insert(Arc::clone(name)));
         if next.is_empty() {

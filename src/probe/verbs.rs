@@ -32,9 +32,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let list = list.and_then(|value| device_names(&value));
 
     let nodes = CharNodes::ask(ask);
-    for (device, id) in devices(ask, facts, node) {
-        let provider = provider(ask, &list, &nodes, &device);
-        facts.set(id, PROVIDER, provider);
+    for device in device::devices(ask).0.iter() {
+        let id = facts.instance(Subject::Device, node, device);
+        facts.set(id, PROVIDER, provider(ask, &list, &nodes, device));
     }
     for port in device::ports(ask, facts, node).0 {
         let of_port = [
@@ -59,18 +59,6 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         facts.set(port.id, MAX_MTU, field("max_mtu").and_then(mtu));
         facts.set(port.id, VERBS_STATE, field("state").and_then(port_state));
     }
-}
-
-/// The devices that sysfs lists; none if the list is not known.
-fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Vec<(Arc<str>, Id)> {
-    let Presence::Present(names, _) = ask.names_if_any("/sys/class/infiniband") else {
-        return Vec::new();
-    };
-    let instance = |name: &Arc<str>| {
-        let id = facts.instance(Subject::Device, node, name);
-        (Arc::clone(name), id)
-    };
-    names.iter().map(instance).collect()
 }
 
 fn get_device_list() -> Question {
@@ -147,10 +135,7 @@ fn provider(
     nodes: &CharNodes,
     device: &str,
 ) -> Fact<bool> {
-    let (listed, origin) = match list {
-        Fact::Known(listed, origin) => (listed, origin.clone()),
-        Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-    };
+    let (listed, origin) = known!(list.clone(), with origin);
     if listed.iter().any(|name| **name == *device) {
         return Fact::Known(true, origin);
     }
@@ -176,17 +161,13 @@ fn mtu(number: u64) -> Result<Bytes, String> {
     }
 }
 
-/// `enum ibv_port_state` (infiniband/verbs.h), which is the kernel's `enum ib_port_state`.
+/// `enum ibv_port_state` (infiniband/verbs.h), which is the kernel's `enum ib_port_state`, and the order in which the words are declared.
 pub(super) fn port_state(number: u64) -> Result<PortState, String> {
-    match number {
-        0 => Ok(PortState::NoChange),
-        1 => Ok(PortState::Down),
-        2 => Ok(PortState::Init),
-        3 => Ok(PortState::Armed),
-        4 => Ok(PortState::Active),
-        5 => Ok(PortState::ActiveDefer),
-        _ => Err(format!("{number} is not an enum ib_port_state")),
-    }
+    let state = usize::try_from(number)
+        .ok()
+        .and_then(|at| PortState::ALL.get(at));
+    let state = state.copied();
+    state.ok_or_else(|| format!("{number} is not an enum ib_port_state"))
 }
 
 #[cfg(test)]

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
+use super::ports::port_of;
 use super::{Output, OutputLine, named};
 use crate::fact::device::{self, Role};
-use crate::fact::gid::{self, GidKind, GidType};
+use crate::fact::gid::{self, GidType};
 use crate::fact::port::{self, LinkLayer, PortState};
 use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject};
+use crate::probe;
 
 /// States devices and ports.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
@@ -22,7 +24,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             let id = facts.instance(Subject::Device, node, name);
             seen.insert(name);
             device = Some((id, name));
-            port = number.map(|number| new_port(facts, id, name, number));
+            port = number.map(|number| port_of(facts, node, name, number));
             continue;
         }
         let Some((id, name)) = device else {
@@ -39,7 +41,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
                 .and_then(|n| n.trim().parse().ok()),
         };
         if let Some(number) = number {
-            port = Some(new_port(facts, id, name, number));
+            port = Some(port_of(facts, node, name, number));
             continue;
         }
         match port {
@@ -96,10 +98,6 @@ fn begins(text: &str) -> Option<(&str, Option<u64>)> {
     Some((name, number.split_whitespace().next()?.parse().ok()))
 }
 
-fn new_port(facts: &mut Facts, device: Id, name: &str, number: u64) -> Id {
-    facts.instance(Subject::Port, device, &format!("{name}/{number}"))
-}
-
 /// States GIDs.
 pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
     let mut ports: Vec<(Id, Origin)> = Vec::new();
@@ -115,8 +113,7 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
         let Ok(number) = number.parse() else {
             continue;
         };
-        let device = facts.instance(Subject::Device, node, name);
-        let port = new_port(facts, device, name, number);
+        let port = port_of(facts, node, name, number);
         let version = rest.iter().find(|word| matches!(**word, "v1" | "v2"));
         let Some(id) = gid(facts, port, (index, address, version.copied()), &line) else {
             continue;
@@ -145,13 +142,8 @@ fn gid(
     let address: Ipv6Addr = address.trim().parse().ok()?;
     let name = format!("{} gid {index}", facts.name(port));
     let id = facts.instance(Subject::Gid, port, &name);
-    let kind = match address {
-        a if a.to_ipv4_mapped().is_some() => GidKind::Ipv4,
-        a if a.segments()[0] & 0xffc0 == 0xfe80 => GidKind::LinkLocal,
-        _ => GidKind::Ipv6,
-    };
     facts.set(id, gid::INDEX, line.known(index));
-    facts.set(id, gid::KIND, line.known(kind));
+    facts.set(id, gid::KIND, line.known(probe::gid::kind(address)));
     facts.set(id, gid::ADDRESS, line.known(address.to_string().into()));
     if let Some(version) = version.and_then(named::typed::<GidType>) {
         facts.set(id, gid::TYPE, line.known(version));
