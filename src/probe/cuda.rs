@@ -74,47 +74,42 @@ fn begin(ask: &Ask<'_>, facts: &mut Facts, node: Id) -> Fact<Cuda> {
     facts.set(node, node::CUDA_DRIVER, version);
     let question = Question::call("cuInit", []);
     let said = ask.value(question.clone());
-    let error = match &said {
-        Fact::Known(said, origin) => {
-            let words = failed_call(said).map_or("none".into(), |failure| failure.error().into());
-            Fact::Known(words, origin.clone())
-        }
-        Fact::Unknown(gap) => match &gap.why {
-            Why::Refused(Refusal::LibraryMissing(words)) => {
-                Fact::Known(Arc::clone(words), gap.origin.clone())
-            }
-            Why::Refused(lacks @ Refusal::SymbolMissing(_)) => {
-                Fact::Known(lacks.to_string().into(), gap.origin.clone())
-            }
-            _ => Fact::Unknown(gap.clone()),
-        },
-    };
-    facts.set(node, node::CUDA_ERROR, error);
     let took = said.clone().and_then(|said| number(&said, "ms"));
     let cuda_init_time = took.map(|ms| Seconds(ms as f64 / 1e3));
     facts.set(node, node::CUDA_INIT_TIME, cuda_init_time);
-    match said {
+    let (state, error) = match said {
         Fact::Known(said, origin) => {
-            let state = failed_call(&said).map_or(Cuda::Works, |failure| match failure.code {
-                34 => Cuda::Stub,
-                100 => Cuda::NoDevice,
-                802 => Cuda::NotReady,
-                803 => Cuda::Mismatch,
-                804 => Cuda::CompatUnsupported,
-                _ => Cuda::Fails,
-            });
+            let state = match failed_call(&said) {
+                None => (Cuda::Works, "none".into()),
+                Some(failure) => (of_code(failure.code), failure.error().into()),
+            };
             Fact::Known(state, origin)
         }
-        Fact::Unknown(Gap {
-            why: Why::Refused(Refusal::LibraryMissing(_)),
-            origin,
-        }) => Fact::Known(Cuda::NoLibrary, origin),
-        // A library without cuInit is none.
-        Fact::Unknown(Gap {
-            why: Why::Refused(Refusal::SymbolMissing(_)),
-            origin,
-        }) => Fact::Known(Cuda::Fails, origin),
-        Fact::Unknown(gap) => Fact::Unknown(gap),
+        Fact::Unknown(gap) => match gap.why {
+            Why::Refused(Refusal::LibraryMissing(words)) => {
+                Fact::Known((Cuda::NoLibrary, words), gap.origin)
+            }
+            // A library without cuInit is none.
+            Why::Refused(lacks @ Refusal::SymbolMissing(_)) => {
+                Fact::Known((Cuda::Fails, lacks.to_string().into()), gap.origin)
+            }
+            _ => Fact::Unknown(gap),
+        },
+    }
+    .unzip();
+    facts.set(node, node::CUDA_ERROR, error);
+    state
+}
+
+/// What a `CUresult` of `cuInit` means.
+fn of_code(code: u64) -> Cuda {
+    match code {
+        34 => Cuda::Stub,
+        100 => Cuda::NoDevice,
+        802 => Cuda::NotReady,
+        803 => Cuda::Mismatch,
+        804 => Cuda::CompatUnsupported,
+        _ => Cuda::Fails,
     }
 }
 
@@ -153,13 +148,9 @@ fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id, count: Fact<u64>) -> Vec<
             "cuDeviceGetAttribute",
             [("device", number.into())],
         ));
-        let place = said.clone().and_then(|said| pci(&said));
-        let gpu = match place {
-            Fact::Known(place, _) => match facts.find(Subject::Gpu, node, &place) {
-                Some(gpu) => Some(gpu),
-                // A machine without a readable PCI bus has GPUs all the same.
-                None => Some(facts.instance(Subject::Gpu, node, &place)),
-            },
+        let gpu = match said.clone().and_then(|said| pci(&said)) {
+            // A machine without a readable PCI bus has GPUs all the same.
+            Fact::Known(place, _) => Some(facts.instance(Subject::Gpu, node, &place)),
             Fact::Unknown(gap) => {
                 open = Some(gap);
                 None
@@ -173,13 +164,9 @@ fn devices(ask: &Ask<'_>, facts: &mut Facts, node: Id, count: Fact<u64>) -> Vec<
         devices.push(Device { number, gpu });
     }
     for gpu in gpus {
-        let shown = match &open {
-            None => Fact::Known(false, origin.clone()),
-            Some(gap) => Fact::Unknown(gap.clone()),
-        };
-        if facts.known(gpu, gpu::IN_CUDA).is_none() {
-            facts.set(gpu, gpu::IN_CUDA, shown);
-        }
+        // Of those that are shown it is known already.
+        let shown = Fact::Known(false, origin.clone()).unless(open.clone());
+        facts.set(gpu, gpu::IN_CUDA, shown);
     }
     devices
 }
@@ -217,13 +204,14 @@ fn pci(said: &Value) -> Result<String, String> {
 
 /// Asks which device reaches the memory of which.
 fn pairs(ask: &Ask<'_>, facts: &mut Facts, node: Id, devices: &[Device]) {
-    let mut access = Vec::new();
-    for device in devices {
+    let access = |device: &Device| {
         let own = [("device", device.number.into())];
-        access.push(ask.value(Question::call("cuDeviceCanAccessPeer", own)));
-    }
-    for (at, first) in devices.iter().enumerate() {
-        for second in devices.iter().skip(at + 1) {
+        ask.value(Question::call("cuDeviceCanAccessPeer", own))
+    };
+    let access: Vec<Fact<Arc<Value>>> = devices.iter().map(access).collect();
+    let each = || devices.iter().zip(&access);
+    for (at, (first, of_first)) in each().enumerate() {
+        for (second, of_second) in each().skip(at + 1) {
             let (Some(a), Some(b)) = (first.gpu, second.gpu) else {
                 continue;
             };
@@ -234,8 +222,8 @@ fn pairs(ask: &Ask<'_>, facts: &mut Facts, node: Id, devices: &[Device]) {
             let Some((pair, turned)) = pair(facts, node, a, b) else {
                 continue;
             };
-            let forth = reaches(&access, first.number, second.number);
-            let back = reaches(&access, second.number, first.number);
+            let forth = reaches(of_first, second.number);
+            let back = reaches(of_second, first.number);
             let (forth, back) = if turned { (back, forth) } else { (forth, back) };
             facts.set(pair, gpu_pair::CUDA_ACCESS, forth);
             facts.set(pair, gpu_pair::CUDA_ACCESS_BACK, back);
@@ -243,12 +231,9 @@ fn pairs(ask: &Ask<'_>, facts: &mut Facts, node: Id, devices: &[Device]) {
     }
 }
 
-fn reaches(access: &[Fact<Arc<Value>>], from: u64, to: u64) -> Fact<bool> {
-    let row = usize::try_from(from).ok().and_then(|from| access.get(from));
-    let Some(row) = row else {
-        return Fact::Unknown(Gap::missing("cuDeviceCanAccessPeer"));
-    };
-    row.clone().and_then(|said| {
+/// Whether a device reaches the memory of the one with this number.
+fn reaches(access: &Fact<Arc<Value>>, to: u64) -> Fact<bool> {
+    access.clone().and_then(|said| {
         if let Some(failure) = failed_call(&said) {
             return Err(format!("{} says {}", failure.function, failure.error()));
         }
@@ -267,16 +252,12 @@ fn reaches(access: &[Fact<Arc<Value>>], from: u64, to: u64) -> Fact<bool> {
 
 /// The pair of two GPUs, in the order in which pairs are named, and whether that turns them round.
 pub(super) fn pair(facts: &mut Facts, node: Id, a: Id, b: Id) -> Option<(Id, bool)> {
-    let (first, second) = (facts.name(a).to_owned(), facts.name(b).to_owned());
+    let (first, second) = (facts.name(a), facts.name(b));
     if first == second {
         return None;
     }
     let turned = first > second;
-    let name = if turned {
-        format!("{second} - {first}")
-    } else {
-        format!("{first} - {second}")
-    };
+    let name = format!("{} - {}", first.min(second), first.max(second));
     // What takes part in a pair is named by derive: a pair of GPUs that the PCI bus does not show has only what CUDA reports about it.
     Some((facts.instance(Subject::GpuPair, node, &name), turned))
 }

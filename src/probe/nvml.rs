@@ -17,9 +17,10 @@ use std::time::Duration;
 use super::{Ask, Probe};
 use crate::fact::node::Nvml;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, SubjectSchema, gpu, node,
+    Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, SubjectSchema, Why, gpu, known,
+    node,
 };
-use crate::source::{Answer, Question, Refusal};
+use crate::source::{Question, Refusal};
 pub(super) use device::anywhere as says;
 use reply::NvmlReply;
 pub(super) use reply::{is_damage, words};
@@ -42,16 +43,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .names_if_any("/proc/driver/nvidia/gpus")
         .or_absent(Arc::default());
 
-    let system = match ready(ask, &files) {
+    let System { said, state } = match ready(ask, &files) {
         Ok(()) => begin(ask),
         Err(not) => not,
     };
-    facts.set(node, node::NVML, system.works());
-    facts.set(node, node::NVML_ERROR, system.error());
-    let said = match system {
-        System::Asked(said) => Ok(said),
-        other => Err(other.gap()),
-    };
+    let (state, error) = state.unzip();
+    facts.set(node, node::NVML, state);
+    facts.set(node, node::NVML_ERROR, error);
     let mut machine = Machine {
         job: job(ask),
         seen,
@@ -108,15 +106,46 @@ fn job(ask: &Ask<'_>) -> Fact<u64> {
     named.and_then(|pid| pid.as_u64().ok_or_else(|| format!("process {pid}")))
 }
 
-/// Whether NVML works.
-enum System {
-    /// It was asked and answered.
-    Asked(NvmlReply),
-    /// It was not asked, or did not answer: what that means.
-    Not(Nvml, Origin, Arc<str>),
-    /// Unknown.
-    Unknown(Gap),
+/// How NVML begins.
+struct System {
+    /// Its reply, or why there is none.
+    said: Result<NvmlReply, Gap>,
+    /// What that means, and the error.
+    state: Fact<(Nvml, Arc<str>)>,
 }
+
+impl System {
+    /// It was asked and answered.
+    fn asked(said: NvmlReply) -> Self {
+        let state = match said.error(BEGIN) {
+            None => (Nvml::Works, "none".into()),
+            Some(name) => (fails(|known| known == name), reply::words(name)),
+        };
+        System {
+            state: Fact::Known(state, said.origin()),
+            said: Ok(said),
+        }
+    }
+
+    /// It was not asked, or did not answer: what that means.
+    fn not(means: Nvml, origin: Origin, why: impl Into<Arc<str>>) -> Self {
+        let why = why.into();
+        System {
+            said: Err(Gap::not_asked(Arc::clone(&why), origin.clone())),
+            state: Fact::Known((means, why), origin),
+        }
+    }
+
+    fn unknown(gap: Gap) -> Self {
+        System {
+            said: Err(gap.clone()),
+            state: Fact::Unknown(gap),
+        }
+    }
+}
+
+/// The function with which NVML begins.
+const BEGIN: &str = "nvmlInitWithFlags";
 
 /// NVML is asked only if the driver is loaded and its control device is there: it would load the one and make the other.
 fn ready(ask: &Ask<'_>, files: &Fact<DeviceFiles>) -> Result<(), System> {
@@ -124,48 +153,39 @@ fn ready(ask: &Ask<'_>, files: &Fact<DeviceFiles>) -> Result<(), System> {
         Presence::Present(..) => {}
         Presence::Absent(origin) => {
             let why = "NVIDIA's driver is not loaded";
-            return Err(System::Not(Nvml::NoDriver, origin, why.into()));
+            return Err(System::not(Nvml::NoDriver, origin, why));
         }
-        Presence::Unknown(gap) => return Err(System::Unknown(gap)),
+        Presence::Unknown(gap) => return Err(System::unknown(gap)),
     }
-    match files {
+    match files.clone() {
         Fact::Known(files, _) if files.control => Ok(()),
         Fact::Known(_, origin) => {
             let why = "/dev/nvidiactl is not there";
-            Err(System::Not(
-                Nvml::NoControlDevice,
-                origin.clone(),
-                why.into(),
-            ))
+            Err(System::not(Nvml::NoControlDevice, origin, why))
         }
-        Fact::Unknown(gap) => Err(System::Unknown(gap.clone())),
+        Fact::Unknown(gap) => Err(System::unknown(gap)),
     }
 }
 
 fn begin(ask: &Ask<'_>) -> System {
     let question = Question::call("nvml_system", []);
     let origin = Origin::Asked(question.clone());
-    let refusal = match ask.raw(&question).said {
-        Ok(Answer::Value(value)) => return System::Asked(NvmlReply { value, question }),
-        Ok(_) => {
-            return System::Unknown(Gap::not_understood(
-                &question,
-                "the reply is not a JSON value",
-            ));
+    let gap = match ask.value_at(&question).1 {
+        Ok(value) => return System::asked(NvmlReply { value, question }),
+        Err(gap) => gap,
+    };
+    match &gap.why {
+        Why::Refused(Refusal::LibraryMissing(words)) => {
+            System::not(Nvml::NoLibrary, origin, Arc::clone(words))
         }
-        Err(refusal) => refusal,
-    };
-    let what = match &refusal {
-        Refusal::LibraryMissing(_) => Nvml::NoLibrary,
-        Refusal::Timeout => Nvml::Hangs,
-        Refusal::Crash(_) => Nvml::Crashes,
-        _ => return System::Unknown(Gap::refused(&question, refusal)),
-    };
-    let words = match refusal {
-        Refusal::LibraryMissing(words) => words,
-        other => other.to_string().into(),
-    };
-    System::Not(what, origin, words)
+        Why::Refused(hangs @ Refusal::Timeout) => {
+            System::not(Nvml::Hangs, origin, hangs.to_string())
+        }
+        Why::Refused(crashes @ Refusal::Crash(_)) => {
+            System::not(Nvml::Crashes, origin, crashes.to_string())
+        }
+        _ => System::unknown(gap),
+    }
 }
 
 /// What an error with which NVML does not begin means: `is` tells it by its name.
@@ -183,53 +203,14 @@ pub(super) fn fails_with(words: &str) -> Nvml {
     fails(|name| *reply::words(name) == *words)
 }
 
-impl System {
-    fn works(&self) -> Fact<Nvml> {
-        match self {
-            System::Asked(said) => {
-                let works = match said.error("nvmlInitWithFlags") {
-                    None => Nvml::Works,
-                    Some(name) => fails(|known| known == name),
-                };
-                Fact::Known(works, said.origin())
-            }
-            System::Not(what, origin, _) => Fact::Known(*what, origin.clone()),
-            System::Unknown(gap) => Fact::Unknown(gap.clone()),
-        }
-    }
-
-    fn error(&self) -> Fact<Arc<str>> {
-        match self {
-            System::Asked(said) => {
-                let words = match said.error("nvmlInitWithFlags") {
-                    None => "none".into(),
-                    Some(name) => reply::words(name),
-                };
-                Fact::Known(words, said.origin())
-            }
-            System::Not(_, origin, why) => Fact::Known(Arc::clone(why), origin.clone()),
-            System::Unknown(gap) => Fact::Unknown(gap.clone()),
-        }
-    }
-
-    /// Why the GPUs are not known.
-    fn gap(&self) -> Gap {
-        match self {
-            System::Asked(said) => said.gap(),
-            System::Not(_, origin, why) => Gap::not_asked(Arc::clone(why), origin.clone()),
-            System::Unknown(gap) => gap.clone(),
-        }
-    }
-}
-
 impl NvmlReply {
     fn works(&self) -> bool {
-        self.error("nvmlInitWithFlags").is_none()
+        self.error(BEGIN).is_none()
     }
 
     /// Why nothing follows from a library that did not begin.
     fn gap(&self) -> Gap {
-        let name = self.error("nvmlInitWithFlags").unwrap_or("Unknown");
+        let name = self.error(BEGIN).unwrap_or("Unknown");
         let why = format!("NVML says: {}", reply::words(name));
         Gap::not_asked(why, self.origin())
     }
@@ -292,37 +273,28 @@ impl Machine {
                 return;
             }
         };
-        for index in 0..count {
-            let question = Question::call("nvml_device", [("index", index.into())]);
-            let said = self.ask_and_keep(ask, question);
-            self.devices.push(said);
-        }
-        for index in 0..count {
-            let question = Question::call("nvml_links", [("index", index.into())]);
-            let said = self.ask_and_keep(ask, question);
-            self.links.push(said);
-        }
+        let mut each = |call| {
+            let question = |index: u64| Question::call(call, [("index", index.into())]);
+            let all = (0..count).map(|index| self.ask_and_keep(ask, question(index)));
+            all.collect()
+        };
+        (self.devices, self.links) = (each("nvml_device"), each("nvml_links"));
         if count > 1 {
             self.pairs = Some(self.ask_and_keep(ask, Question::call("nvml_p2p", [])));
         }
     }
 
     fn ask_and_keep(&mut self, ask: &Ask<'_>, question: Question) -> Result<NvmlReply, Gap> {
-        match ask.raw(&question).said {
-            Ok(Answer::Value(value)) => Ok(NvmlReply { value, question }),
-            Ok(_) => Err(Gap::not_understood(
-                &question,
-                "the reply is not a JSON value",
-            )),
-            Err(refusal) => {
-                // One that is not in the recording is not known to have been left open.
-                if refusal != Refusal::NotRecorded {
-                    let how = format!("{question}: {refusal}");
-                    self.unanswered.push(how.into());
-                }
-                Err(Gap::refused(&question, refusal))
-            }
+        let said = ask.value_at(&question).1;
+        // One that is not in the recording is not known to have been left open.
+        if let Err(gap) = &said
+            && let Why::Refused(refusal) = &gap.why
+            && *refusal != Refusal::NotRecorded
+        {
+            let how = format!("{question}: {refusal}");
+            self.unanswered.push(how.into());
         }
+        said.map(|value| NvmlReply { value, question })
     }
 
     /// The address of each GPU that NVML gives, by its number: from its own reply, else from that about pairs.
@@ -344,19 +316,16 @@ impl Machine {
     }
 
     fn state(&self, facts: &mut Facts, node: Id) {
-        let asked = self.gap.is_none();
-        if asked {
-            let origin = || Origin::Asked(Question::call("nvml_system", []));
+        if self.gap.is_none() {
+            let origin = Origin::Asked(Question::call("nvml_system", []));
             let unanswered: Arc<[Arc<str>]> = self.unanswered.as_slice().into();
             let count = unanswered.len() as u64;
-            facts.set(node, node::NVML_UNANSWERED, Fact::Known(count, origin()));
-            let nvml_unanswered_list = Fact::Known(unanswered, origin());
-            facts.set(node, node::NVML_UNANSWERED_LIST, nvml_unanswered_list);
+            facts.know(node, node::NVML_UNANSWERED, count, &origin);
+            facts.know(node, node::NVML_UNANSWERED_LIST, unanswered, &origin);
         }
         let bus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
         for id in &bus {
-            let on_pci = Origin::derived("the PCI bus lists it");
-            facts.set(*id, gpu::ON_PCI, Fact::Known(true, on_pci));
+            facts.derive(*id, gpu::ON_PCI, true, "the PCI bus lists it");
         }
         let addresses = self.addresses();
         let ids: Vec<Option<Id>> = addresses
@@ -403,8 +372,7 @@ impl Machine {
     /// A GPU that NVML gives and the bus does not show: sysfs is hidden, or the GPU is of a virtual machine's own making.
     fn only_in_nvml(&self, facts: &mut Facts, node: Id, address: &Arc<str>) -> Id {
         let id = facts.instance(Subject::Gpu, node, address);
-        let origin = || Origin::derived("NVML lists it");
-        facts.set(id, gpu::PCI, Fact::Known(Arc::clone(address), origin()));
+        facts.derive(id, gpu::PCI, Arc::clone(address), "NVML lists it");
         let on_pci = facts.complete(Subject::Gpu, node).map(|()| false);
         facts.set(id, gpu::ON_PCI, on_pci);
         id
@@ -493,10 +461,7 @@ impl Machine {
         if listed.contains(&id) {
             return Fact::derived(true, "NVML lists it");
         }
-        let (shown, origin) = match &self.shown {
-            Fact::Known(shown, origin) => (shown, origin.clone()),
-            Fact::Unknown(gap) => return Fact::Unknown(gap.clone()),
-        };
+        let (shown, origin) = known!(self.shown.clone(), with origin);
         let name = facts.name(id);
         if !shown.iter().any(|shown| address(shown) == name.into()) {
             return Fact::Known(false, origin);

@@ -17,8 +17,7 @@ pub(super) fn state(
     said: &NvmlReply,
     files: Result<&DeviceFiles, &Gap>,
 ) {
-    let nvml_error = Fact::Known("none".into(), said.origin());
-    facts.set(id, gpu::NVML_ERROR, nvml_error);
+    facts.know(id, gpu::NVML_ERROR, "none".into(), &said.origin());
     let mut of = DeviceFacts { facts, id, said };
     of.trouble(SERVED.iter().any(|name| is_answered(&said.value, name)));
     of.plain();
@@ -86,7 +85,7 @@ struct DeviceFacts<'f> {
     said: &'f NvmlReply,
 }
 
-/// The word of a number, by its place among these; one that is not known stays open.
+/// The word of a number, by its place among these, which stand in the order of NVML's numbers; one that is not known stays open.
 pub(super) fn nth<T: Copy>(words: &[T]) -> impl Fn(u64) -> Result<T, String> {
     move |number| {
         let word = usize::try_from(number).ok().and_then(|at| words.get(at));
@@ -188,25 +187,19 @@ impl DeviceFacts<'_> {
         let instances = self.unless_unsupported(INSTANCES, 0, self.said.number(INSTANCES));
         self.set(gpu::MIG_DEVICES, instances);
         let compute = self.said.number("nvmlDeviceGetComputeMode");
-        let compute = compute.and_then(nth(&[
-            ComputeMode::Default,
-            ComputeMode::ExclusiveThread,
-            ComputeMode::Prohibited,
-            ComputeMode::ExclusiveProcess,
-        ]));
-        self.set(gpu::COMPUTE_MODE, compute);
+        self.set(gpu::COMPUTE_MODE, compute.and_then(nth(ComputeMode::ALL)));
     }
 
     fn errors(&mut self) {
         let sram = self.said.member("nvmlDeviceGetSramEccErrorStatus");
-        let sum = match (
-            sram.number("aggregateUncParity"),
-            sram.number("aggregateUncSecDed"),
-        ) {
-            (Fact::Known(parity, origin), Fact::Known(others, _)) => {
-                Fact::Known(parity + others, origin)
+        let both = sram
+            .number("aggregateUncParity")
+            .zip(sram.number("aggregateUncSecDed"));
+        let sum = match both.map(|(parity, others)| parity + others) {
+            Fact::Unknown(_) => {
+                (self.said).number("nvmlDeviceGetMemoryErrorCounter/uncorrected/aggregate/sram")
             }
-            _ => (self.said).number("nvmlDeviceGetMemoryErrorCounter/uncorrected/aggregate/sram"),
+            sum => sum,
         };
         self.set(gpu::SRAM_UNCORRECTED_EVER, sum);
         for (key, function) in [
@@ -313,12 +306,7 @@ impl DeviceFacts<'_> {
     fn fabric(&mut self) {
         const FABRIC: &str = "nvmlDeviceGetGpuFabricInfo";
         let fabric = self.said.member(FABRIC);
-        let state = fabric.number("state").and_then(nth(&[
-            FabricState::Unsupported,
-            FabricState::NotStarted,
-            FabricState::InProgress,
-            FabricState::Completed,
-        ]));
+        let state = fabric.number("state").and_then(nth(FabricState::ALL));
         let state = self.unless_unsupported(FABRIC, FabricState::Unsupported, state);
         let has = state
             .known()
@@ -340,12 +328,9 @@ impl DeviceFacts<'_> {
         let given = |name: &str| has && self.said.value[FABRIC].get(name).is_some();
         let health = match given("healthSummary") {
             false => unsupported,
-            true => fabric.number("healthSummary").and_then(nth(&[
-                FabricHealth::Unsupported,
-                FabricHealth::Healthy,
-                FabricHealth::Unhealthy,
-                FabricHealth::LimitedCapacity,
-            ])),
+            true => fabric
+                .number("healthSummary")
+                .and_then(nth(FabricHealth::ALL)),
         };
         let problems = match given("healthMask") {
             false => Fact::Known(Arc::default(), self.said.origin()),

@@ -21,17 +21,6 @@ const CAPABILITIES: [Capability; 3] = [
     ("nvlink", gpu_pair::P2P_NVLINK, None),
 ];
 
-/// `nvmlGpuP2PStatus_t`.
-const STATUSES: [P2p; 7] = [
-    P2p::Ok,
-    P2p::ChipsetNotSupported,
-    P2p::GpuNotSupported,
-    P2p::TopologyNotSupported,
-    P2p::DisabledByRegkey,
-    P2p::NotSupported,
-    P2p::Unknown,
-];
-
 /// States what the pairs can do. `by_index` has NVML's numbers of the GPUs.
 pub(super) fn state(
     facts: &mut Facts,
@@ -72,7 +61,8 @@ pub(super) fn state(
         for (name, key, key_back) in CAPABILITIES {
             let status = |value: &Value| {
                 let number = ReplyObject::within(said, value).number(name);
-                number.and_then(nth(&STATUSES))
+                // The words are declared in the order of `nvmlGpuP2PStatus_t`.
+                number.and_then(nth(P2p::ALL))
             };
             if let Some(value) = there {
                 facts.set(pair, key, status(value));

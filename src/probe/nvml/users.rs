@@ -76,27 +76,17 @@ pub(super) fn state(
     });
     let leaked = leaked(facts, id, said, compute.as_ref().map(Vec::len), all_seen);
     facts.set(id, gpu::MEMORY_LEAKED, leaked);
-    let compute = match compute {
-        Ok(compute) => compute,
-        Err(gap) => {
-            facts.set(id, gpu::FOREIGN_PROCESSES, Fact::Unknown(gap.clone()));
-            facts.set(id, gpu::FOREIGN_PROCESS_LIST, Fact::Unknown(gap));
-            return;
-        }
-    };
-    let job = match job {
-        Fact::Known(job, _) => Ok(*job),
-        // Without processes none is foreign, whatever user is named.
-        Fact::Unknown(_) if compute.is_empty() => Ok(0),
-        Fact::Unknown(gap) => Err(gap),
-    };
-    let foreign: Fact<Arc<[Arc<str>]>> = match job {
-        Ok(job) => {
-            let foreign = compute.iter().filter(|user| user.is_foreign(job));
-            Fact::Known(foreign.map(User::describe).collect(), said.origin())
-        }
-        Err(gap) => Fact::Unknown(gap.clone()),
-    };
+    let foreign = compute.and_then(|compute| {
+        let job = match job {
+            Fact::Known(job, _) => *job,
+            // Without processes none is foreign, whatever user is named.
+            Fact::Unknown(_) if compute.is_empty() => 0,
+            Fact::Unknown(gap) => return Err(gap.clone()),
+        };
+        let foreign = compute.iter().filter(|user| user.is_foreign(job));
+        Ok(foreign.map(User::describe).collect::<Arc<[Arc<str>]>>())
+    });
+    let foreign = Fact::from_result(foreign, &said.origin());
     let count = foreign.clone().map(|foreign| foreign.len() as u64);
     facts.set(id, gpu::FOREIGN_PROCESSES, count);
     facts.set(id, gpu::FOREIGN_PROCESS_LIST, foreign);
