@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Ask, Probe};
+use super::{Ask, Probe, joined};
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, ValueDefect};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
@@ -111,8 +111,7 @@ fn versions(facts: &mut Facts, node: Id, copies: Fact<Vec<Library>>) -> Fact<Ver
         Some(one) => {
             let path = one.path.clone().unwrap_or_else(|| "none".into());
             facts.know(node, node::NCCL_PATH, path, &origin);
-            let found = Fact::Known(Arc::clone(&one.from), origin.clone());
-            facts.set(node, node::NCCL_FOUND, found);
+            facts.know(node, node::NCCL_FOUND, Arc::clone(&one.from), &origin);
             match &one.version {
                 Some(version) => Fact::Known(Arc::clone(version), origin.clone()),
                 None => missing(
@@ -209,10 +208,9 @@ fn user_file(
 ) -> Fact<Option<Arc<str>>> {
     let says = ask.read::<BTreeMap<String, Option<String>>>(Question::call("nccl_files", []));
     // The file's path is in this answer as it is in the question that follows.
-    let (says, origin) = match (says, environment) {
-        (Fact::Known(says, origin), Fact::Known(..)) => (says, origin),
-        (Fact::Unknown(gap), _) => return Fact::Unknown(gap),
-        (_, Fact::Unknown(gap)) => return Fact::Unknown(gap.clone()),
+    let (says, origin) = match says.zip(environment.clone()) {
+        Fact::Known((says, _), origin) => (says, origin),
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
     };
     let text = |name: &str| says.get(name)?.as_deref().filter(|text| !text.is_empty());
     let in_home = |home: Option<&str>| home.map(|home| format!("{home}/.nccl.conf").into());
@@ -268,17 +266,11 @@ struct Layer {
 
 impl Layer {
     fn environment(environment: Fact<Arc<BTreeMap<String, String>>>) -> Self {
-        let sets = match environment.known() {
-            Some(all) => all
-                .iter()
-                .map(|(n, v)| (n.clone(), (0, v.clone())))
-                .collect(),
-            None => BTreeMap::new(),
-        };
+        let all = environment.known().into_iter().flat_map(|all| all.iter());
         Layer {
             origin: "the environment".into(),
+            sets: all.map(|(n, v)| (n.clone(), (0, v.clone()))).collect(),
             asked: environment.map(|_| ()),
-            sets,
         }
     }
 
@@ -364,33 +356,25 @@ impl Files {
     }
 
     fn state(self, facts: &mut Facts, node: Id, layers: &[Layer]) {
-        let open = self.open.clone().or_else(|| {
-            let mut gaps = layers
-                .iter()
-                .skip(1)
-                .filter_map(|l| l.asked.as_result().err());
-            gaps.next().cloned()
-        });
+        let mut files = layers.iter().skip(1);
+        let unread = || files.find_map(|l| l.asked.as_result().err()).cloned();
+        let open = self.open.clone().or_else(unread);
         let how = "the files that NCCL's source names";
-        let list = |list: Vec<Arc<str>>| match &open {
-            None => Fact::derived(list.into(), how),
-            Some(gap) => Fact::Unknown(gap.clone()),
-        };
-        let any = |list: &[Arc<str>]| match (list.is_empty(), &open) {
-            (false, _) => Fact::derived(true, list.join("; ")),
-            (true, None) => Fact::derived(false, how),
-            (true, Some(gap)) => Fact::Unknown(gap.clone()),
+        let any = |list: &[Arc<str>]| match list {
+            [] => Fact::derived(false, how).unless(open.clone()),
+            list => Fact::derived(true, list.join("; ")),
         };
         facts.set(node, node::NCCL_FILE_UNREADABLE, any(&self.unreadable));
         facts.set(node, node::NCCL_ODD_LINE, any(&self.odd));
         // What was found stays worth naming where more may be.
-        let found = |list: Vec<Arc<str>>| match (list.is_empty(), &open) {
-            (true, Some(gap)) => Fact::Unknown(gap.clone()),
-            _ => Fact::derived(list.into(), how),
+        let found = |list: Vec<Arc<str>>| {
+            let open = open.clone().filter(|_| list.is_empty());
+            Fact::derived(list.into(), how).unless(open)
         };
         facts.set(node, node::NCCL_FILES_UNREADABLE, found(self.unreadable));
         facts.set(node, node::NCCL_ODD_LINES, found(self.odd));
-        facts.set(node, node::NCCL_FILES, list(self.read));
+        let read = Fact::derived(self.read.into(), how).unless(open);
+        facts.set(node, node::NCCL_FILES, read);
     }
 }
 
@@ -410,17 +394,7 @@ fn plugins(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         };
         let missing = match facts.get(id, variable::VALUE) {
             Fact::Known(path, _) if path.starts_with('/') => {
-                let question = Question::statvfs(path);
-                let origin = Origin::Asked(question.clone());
-                match ask.value(question) {
-                    Fact::Known(..) => Fact::Known(false, origin),
-                    Fact::Unknown(gap) => match &gap.why {
-                        Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
-                            Fact::Known(true, origin)
-                        }
-                        _ => Fact::Unknown(gap),
-                    },
-                }
+                ask.answers(Question::statvfs(path)).map(|there| !there)
             }
             other => other.map(|_| false),
         };
@@ -439,8 +413,7 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
     let names: BTreeSet<&String> = layers.iter().flat_map(|l| l.sets.keys()).collect();
     for name in names {
         let id = facts.instance(Subject::Variable, node, name);
-        let stated = Fact::derived(Arc::from(name.as_str()), "its name");
-        facts.set(id, variable::NAME, stated);
+        facts.derive(id, variable::NAME, name.as_str().into(), "its name");
         let mut earlier: Option<&Gap> = None;
         let mut winner: Option<(Arc<str>, &str, bool)> = None;
         let mut hidden: Vec<String> = Vec::new();
@@ -484,13 +457,9 @@ fn variables(facts: &mut Facts, node: Id, layers: &[Layer], version: &Fact<Versi
         facts.set(id, variable::ORIGIN, place);
         facts.set(id, variable::VALUE, value);
         let overrides = !hidden.is_empty();
-        let list = if overrides {
-            hidden.join("; ")
-        } else {
-            "none".to_owned()
-        };
         let open = earlier.or(later).filter(|_| !overrides).cloned();
-        let both = Fact::derived((overrides, Arc::from(list)), "what NCCL reads later");
+        let both = (overrides, joined(&hidden, "; "));
+        let both = Fact::derived(both, "what NCCL reads later");
         let (overrides, overridden) = both.unless(open).unzip();
         facts.set(id, variable::OVERRIDES, overrides);
         facts.set(id, variable::OVERRIDDEN, overridden);

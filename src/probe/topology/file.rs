@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::xml::{self, Topology};
 use crate::fact::node::{self, TopoFile};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, Why, gpu, variable};
-use crate::probe::Ask;
-use crate::source::{Errno, Question, Refusal};
+use crate::fact::{Fact, Facts, Id, Origin, Subject, gpu, variable};
+use crate::probe::{Ask, joined};
+use crate::source::Errno;
 
 /// The variable that names the file.
 const TOPO_FILE: &str = "NCCL_TOPO_FILE";
@@ -14,6 +14,8 @@ const TOPO_FILE: &str = "NCCL_TOPO_FILE";
 const VIRTUAL_TOPOLOGY: &str = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 type Texts = Arc<[Arc<str>]>;
+/// What NCCL finds in a file, and what is wrong with the file.
+type Says = (Topology, Option<String>);
 
 /// States which file NCCL takes the topology from, and what it finds there. For the probe that knows the variables in effect, at its end.
 pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
@@ -24,48 +26,32 @@ pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         Fact::Unknown(gap) => {
             facts.set(node, node::TOPO_FILE, Fact::Unknown(gap.clone()));
             facts.set(node, node::TOPO_FILE_STATE, Fact::Unknown(gap.clone()));
-            state_file(facts, node, Err(gap));
+            state_file(facts, node, Fact::Unknown(gap));
             return;
         }
     };
-    let question = Question::read(Arc::clone(&path));
-    let at = || Origin::Asked(question.clone());
+    let absent = match by_itself {
+        true => TopoFile::None,
+        false => TopoFile::Absent,
+    };
+    let nothing = |state| (state, Says::default());
     // NCCL opens the file as this does: what cannot be opened is as good as not there, whatever its folder says.
-    let (state, says) = match ask.text(Arc::clone(&path)) {
-        Fact::Known(text, _) => match xml::read(&text) {
-            Ok(topology) => (Fact::Known(TopoFile::Read, at()), Ok((topology, None))),
-            Err(problem) => (
-                Fact::Known(TopoFile::Invalid, at()),
-                Ok((Topology::default(), Some(problem))),
-            ),
-        },
-        Fact::Unknown(gap) => match &gap.why {
-            Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
-                let state = if by_itself {
-                    TopoFile::None
-                } else {
-                    TopoFile::Absent
-                };
-                (Fact::Known(state, at()), Ok(Default::default()))
-            }
-            Why::Refused(Refusal::Errno(Errno::EACCES)) => {
-                (Fact::Known(TopoFile::Denied, at()), Ok(Default::default()))
-            }
-            _ => (Fact::Unknown(gap.clone()), Err(gap)),
-        },
-    };
-    let name = match &state {
-        Fact::Known(TopoFile::None, _) => "none".into(),
-        _ => path,
-    };
+    let (state, says) = ask
+        .text(Arc::clone(&path))
+        .map(|text| understood(&text))
+        .or_refused(Errno::ENOENT, nothing(absent))
+        .or_refused(Errno::ENOTDIR, nothing(absent))
+        .or_refused(Errno::EACCES, nothing(TopoFile::Denied))
+        .unzip();
     let name = match (&state, by_itself) {
+        (Fact::Known(TopoFile::None, _), _) => Fact::Known("none".into(), origin),
         // Whether NCCL uses a file is unknown while its existence is.
         (Fact::Unknown(gap), true) => Fact::Unknown(gap.clone()),
-        _ => Fact::Known(name, origin),
+        _ => Fact::Known(path, origin),
     };
     facts.set(node, node::TOPO_FILE, name);
     facts.set(node, node::TOPO_FILE_STATE, state);
-    state_file(facts, node, says.map(|says| (says, at())));
+    state_file(facts, node, says);
 }
 
 /// States what NCCL would find in a file whose text somebody kept.
@@ -76,54 +62,33 @@ pub(in crate::probe) fn printed(
     text: &str,
     origin: &Origin,
 ) {
-    let says = match xml::read(text) {
-        Ok(topology) => (topology, None),
-        Err(problem) => (Topology::default(), Some(problem)),
-    };
-    let state = if says.1.is_some() {
-        TopoFile::Invalid
-    } else {
-        TopoFile::Read
-    };
+    let (state, says) = understood(text);
     for address in &says.0.gpus {
         let gpu = facts.instance(Subject::Gpu, id, address);
         facts.know(gpu, gpu::PCI, address.as_str().into(), origin);
     }
     facts.know(id, node::TOPO_FILE, name.into(), origin);
     facts.know(id, node::TOPO_FILE_STATE, state, origin);
-    state_file(facts, id, Ok((says, origin.clone())));
+    state_file(facts, id, Fact::Known(says, origin.clone()));
 }
 
-/// Several things as one text.
-fn list(all: &[String]) -> Arc<str> {
-    match all {
-        [] => "none".into(),
-        all => all.join(", ").into(),
+/// What NCCL makes of a file with this text.
+fn understood(text: &str) -> (TopoFile, Says) {
+    match xml::read(text) {
+        Ok(topology) => (TopoFile::Read, (topology, None)),
+        Err(problem) => (TopoFile::Invalid, (Topology::default(), Some(problem))),
     }
 }
 
 /// States the facts of a topology file, or why they are unknown.
-fn state_file(
-    facts: &mut Facts,
-    node: Id,
-    says: Result<((Topology, Option<String>), Origin), Gap>,
-) {
-    let texts = |names: Vec<String>| -> Texts { names.into_iter().map(Arc::from).collect() };
-    let (problem, names, slow) = match says {
-        Ok(((topology, problem), origin)) => {
-            let problem: Arc<str> = problem.map_or("none".into(), Arc::from);
-            (
-                Fact::Known(problem, origin.clone()),
-                Fact::Known(texts(topology.names.into_iter().collect()), origin.clone()),
-                Fact::Known(list(&topology.slow_links), origin),
-            )
-        }
-        Err(gap) => (
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap.clone()),
-            Fact::Unknown(gap),
-        ),
-    };
+fn state_file(facts: &mut Facts, node: Id, says: Fact<Says>) {
+    let (topology, problem) = says.unzip();
+    let problem = problem.map(|problem| problem.map_or("none".into(), Arc::from));
+    let lists = topology.map(|topology| {
+        let names: Texts = topology.names.into_iter().map(Arc::from).collect();
+        (names, joined(&topology.slow_links, ", "))
+    });
+    let (names, slow) = lists.unzip();
     facts.set(node, node::TOPO_FILE_PROBLEM, problem);
     facts.set(node, node::TOPO_FILE_NAMES, names);
     facts.set(node, node::TOPO_FILE_SLOW_LINKS, slow);
@@ -132,7 +97,7 @@ fn state_file(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::Membership;
+    use crate::fact::{Gap, Membership};
     use crate::source::recording::Recording;
     use crate::source::wire::{self, Header};
 
