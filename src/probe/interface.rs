@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{Ask, Probe};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Subject, interface};
 use crate::source::Question;
-use messages::{Address, Link};
+use messages::{Address, IFF_LOOPBACK, IFF_NOARP, IFF_RUNNING, IFF_UP, Link};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("interface", run);
@@ -36,10 +36,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let names: HashMap<u32, &Arc<str>> = links.iter().map(|l| (l.index, &l.name)).collect();
     let of_link = addresses.map(|all| by_name(&all, &names));
     // An alias is an entry of its own to whoever reads getifaddrs(3), and there is one only if an address has its label.
-    let membership = match &of_link {
-        Fact::Known(..) => Membership::Known(origin.clone()),
-        Fact::Unknown(gap) => Membership::Unknown(gap.clone()),
-    };
+    let open = of_link.as_result().err().cloned();
+    let membership = Membership::known_unless(open, origin.clone());
     facts.set_members(Subject::Interface, node, membership);
     let mut aliases: HashMap<u32, Vec<Arc<str>>> = HashMap::new();
     for (index, name) in of_link.known().into_iter().flat_map(|of| of.keys()) {
@@ -48,40 +46,33 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     }
     aliases.values_mut().for_each(|names| names.sort_unstable());
+    // Of another network namespace the interface below, or the bond or bridge, has no name here.
+    let name_of = |index: Option<u32>| {
+        let name = index.and_then(|index| names.get(&index));
+        name.map_or_else(|| "none".into(), |name| Arc::clone(name))
+    };
     let mut left = DEVICES;
     for link in links.iter() {
         let physical = physical(ask, link, &mut left);
         let describe = |facts: &mut Facts, name: &str| {
             let id = facts.instance(Subject::Interface, node, name);
-            let known = |value: bool| Fact::Known(value, origin.clone());
-            facts.set(id, interface::UP, known(link.up()));
-            facts.set(id, interface::RUNNING, known(link.running()));
-            facts.set(id, interface::LOOPBACK, known(link.loopback()));
+            facts.know(id, interface::UP, link.has(IFF_UP), &origin);
+            facts.know(id, interface::RUNNING, link.has(IFF_RUNNING), &origin);
+            facts.know(id, interface::LOOPBACK, link.has(IFF_LOOPBACK), &origin);
             facts.set(id, interface::MTU, mtu(link, &origin));
-            let index = Fact::Known(u64::from(link.index), origin.clone());
-            facts.set(id, interface::INDEX, index);
-            facts.set(id, interface::ARP, known(link.arp()));
+            facts.know(id, interface::INDEX, u64::from(link.index), &origin);
+            facts.know(id, interface::ARP, !link.has(IFF_NOARP), &origin);
             let said = Fact::Known(link, origin.clone());
             let program = said.and_then(|link| Ok(link.xdp()?.into()));
             facts.set(id, interface::XDP, program);
             // A veth's other end is below nothing.
             let stacked = matches!(link.kind.as_deref(), Some("vlan" | "macvlan" | "ipvlan"));
-            let lower = link
-                .lower
-                .filter(|_| stacked)
-                .and_then(|lower| names.get(&lower));
-            let lower = lower.map_or_else(|| Arc::from("none"), |name| Arc::clone(name));
-            facts.set(id, interface::LOWER, Fact::Known(lower, origin.clone()));
+            let lower = name_of(link.lower.filter(|_| stacked));
+            facts.know(id, interface::LOWER, lower, &origin);
             let kind = link.kind.clone().unwrap_or_else(|| "none".into());
-            facts.set(id, interface::KIND, Fact::Known(kind, origin.clone()));
+            facts.know(id, interface::KIND, kind, &origin);
             facts.set(id, interface::PHYSICAL, physical.clone());
-            let master = match link.master.map(|index| names.get(&index)) {
-                None => Arc::from("none"),
-                Some(Some(name)) => Arc::clone(name),
-                // The bond or bridge is in another network namespace.
-                Some(None) => Arc::from("none"),
-            };
-            facts.set(id, interface::MASTER, Fact::Known(master, origin.clone()));
+            facts.know(id, interface::MASTER, name_of(link.master), &origin);
             let own = match &of_link {
                 Fact::Known(of, origin) => {
                     let own = of.get(&(link.index, Arc::from(name)));
@@ -128,7 +119,7 @@ fn mtu(link: &Link, origin: &Origin) -> Fact<Bytes> {
 
 /// A kind is software's; hardware has none, and a device below it.
 fn physical(ask: &Ask<'_>, link: &Link, left: &mut usize) -> Fact<bool> {
-    if link.loopback() {
+    if link.has(IFF_LOOPBACK) {
         return Fact::derived(false, "a loopback interface");
     }
     if let Some(kind) = &link.kind

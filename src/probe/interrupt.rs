@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Ask, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Subject, device};
+use crate::fact::{Facts, Id, Subject, device};
 use crate::source::Question;
 
 /// The probe.
@@ -13,18 +13,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let spread = ask.value(Question::call("interrupt_spread", []));
     for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {
         let name = facts.name(id).to_owned();
-        let number = |member: &'static str| match &spread {
-            Fact::Known(value, origin) => match value.get(&name) {
-                Some(own) => Fact::Known(own.clone(), origin.clone()).and_then(|own| {
-                    let number = own.get(member).and_then(Value::as_u64);
-                    number.ok_or_else(|| format!("it has no {member}"))
-                }),
-                None => Fact::Unknown(Gap::misread(
-                    "it has no vectors of its own to be looked at",
-                    origin.clone(),
-                )),
-            },
-            Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
+        let number = |member: &'static str| {
+            spread.clone().and_then(|all| {
+                let own = all
+                    .get(&name)
+                    .ok_or("it has no vectors of its own to be looked at")?;
+                let number = own.get(member).and_then(Value::as_u64);
+                number.ok_or_else(|| format!("it has no {member}"))
+            })
         };
         facts.set(id, device::VECTORS, number("vectors"));
         facts.set(id, device::VECTOR_CPUS, number("cpus"));

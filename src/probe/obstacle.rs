@@ -92,17 +92,13 @@ impl Found<'_> {
     ) -> Id {
         let name = format!("{what} on {interface}");
         let id = self.facts.instance(Subject::Obstacle, self.node, &name);
-        let mut set = |key, text: &str| {
-            let text = Fact::Known(text.into(), origin.clone());
-            self.facts.set(id, key, text);
-        };
+        let mut set = |key, text: &str| self.facts.know(id, key, text.into(), origin);
         set(obstacle::INTERFACE, interface);
         set(obstacle::WHAT, &what);
         set(obstacle::REMOVAL, &removal);
         let network = network.map_or("none".to_owned(), |network| network.to_string());
         set(obstacle::NETWORK, &network);
-        let kind = Fact::Known(kind, origin.clone());
-        self.facts.set(id, obstacle::KIND, kind);
+        self.facts.know(id, obstacle::KIND, kind, origin);
         if let Some(own) = self.facts.find(Subject::Interface, self.node, interface) {
             self.facts.relate(id, own);
         }

@@ -12,12 +12,8 @@ use crate::source::question::Call;
 use crate::source::{Errno, Question};
 
 /// The probe.
-pub const PROBE: Probe = Probe {
-    name: "rehearsal",
-    // An adapter takes seconds to report that it cannot send, and more of them on a busy machine.
-    budget: Duration::from_secs(15),
-    run,
-};
+// An adapter takes seconds to report that it cannot send, and more of them on a busy machine.
+pub const PROBE: Probe = Probe::new("rehearsal", run).within(Duration::from_secs(15));
 
 /// A segment of NCCL's shared memory between two ranks, as its log names it: "failed to extend /dev/shm/nccl-… to 9637888 bytes".
 const SEGMENT: u64 = 9_637_888;

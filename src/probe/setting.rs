@@ -311,8 +311,7 @@ fn deepspeed_variables(
         };
         let id = state(facts, node, &one);
         facts.set(id, setting::JOB_NODES, job_nodes.clone());
-        let disables = Fact::Known(Arc::from(disables), layer.origin.clone());
-        facts.set(id, setting::DISABLES, disables);
+        facts.know(id, setting::DISABLES, disables.into(), &layer.origin);
     }
 }
 

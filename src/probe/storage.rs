@@ -130,20 +130,15 @@ fn lustre(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mount], origin: 
             .filter(|(of, _)| of.strip_prefix(name).is_some_and(|r| r.starts_with('-')));
         let (mut tcp, mut rdma, mut open) = (0u64, 0u64, gap.clone());
         for (_, nid) in mine {
-            match nid {
-                Fact::Known(true, _) => tcp += 1,
-                Fact::Known(false, _) => rdma += 1,
-                Fact::Unknown(missing) => open = open.or_else(|| Some(missing.clone())),
+            match nid.clone().or_open(&mut open) {
+                Some(true) => tcp += 1,
+                Some(false) => rdma += 1,
+                None => {}
             }
         }
-        let transport = match open {
-            Some(gap) => Fact::Unknown(gap),
-            None => {
-                let transport = parse::transport_of(tcp, rdma);
-                Fact::derived(transport, "the NIDs of the mount's connections")
-            }
-        };
-        facts.set(id, mount::TRANSPORT, transport);
+        let transport = parse::transport_of(tcp, rdma);
+        let transport = Fact::derived(transport, "the NIDs of the mount's connections");
+        facts.set(id, mount::TRANSPORT, transport.unless(open));
     }
 }
 

@@ -1,16 +1,17 @@
 //! The messages of rtnetlink about interfaces and their addresses (linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::source::netlink::{Attributes, Message, messages, text};
+use crate::probe::routing;
+use crate::source::netlink::{Attributes, messages, text};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
-const IFF_UP: u32 = 0x1;
-const IFF_LOOPBACK: u32 = 0x8;
-const IFF_RUNNING: u32 = 0x40;
-const IFF_NOARP: u32 = 0x80;
+pub(super) const IFF_UP: u32 = 0x1;
+pub(super) const IFF_LOOPBACK: u32 = 0x8;
+pub(super) const IFF_RUNNING: u32 = 0x40;
+pub(super) const IFF_NOARP: u32 = 0x80;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
@@ -32,17 +33,9 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn up(&self) -> bool {
-        self.flags & IFF_UP != 0
-    }
-    pub(super) fn running(&self) -> bool {
-        self.flags & IFF_RUNNING != 0
-    }
-    pub(super) fn arp(&self) -> bool {
-        self.flags & IFF_NOARP == 0
-    }
-    pub(super) fn loopback(&self) -> bool {
-        self.flags & IFF_LOOPBACK != 0
+    /// Whether one of its flags (`IFF_*`) is set.
+    pub(super) fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
     }
     /// The XDP program in words; `Err` if it is not said.
     pub(super) fn xdp(&self) -> Result<String, String> {
@@ -72,17 +65,12 @@ pub(super) struct Address {
 pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
     let mut links = Vec::new();
     for message in messages(bytes) {
-        let Message {
-            kind,
-            fixed,
-            attributes,
-            ..
-        } = message?;
-        if kind != RTM_NEWLINK {
-            return Err(format!("message {kind} among interfaces"));
+        let message = message?;
+        if message.kind != RTM_NEWLINK {
+            return Err(format!("message {} among interfaces", message.kind));
         }
         // struct ifinfomsg
-        let [_, _, _, _, i0, i1, i2, i3, f0, f1, f2, f3, _, _, _, _]: [u8; 16] = *fixed;
+        let [_, _, _, _, i0, i1, i2, i3, f0, f1, f2, f3, _, _, _, _]: [u8; 16] = *message.fixed;
         let mut link = Link {
             index: u32::from_le_bytes([i0, i1, i2, i3]),
             name: "".into(),
@@ -93,7 +81,7 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
             kind: None,
             xdp: None,
         };
-        for attribute in attributes.each() {
+        for attribute in message.attributes.each() {
             match attribute? {
                 (3, value) => link.name = text(value)?,
                 (4, value) => link.mtu = Some(number(value)?),
@@ -129,19 +117,14 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
 pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
     let mut found = Vec::new();
     for message in messages(bytes) {
-        let Message {
-            kind,
-            fixed,
-            attributes,
-            ..
-        } = message?;
-        if kind != RTM_NEWADDR {
-            return Err(format!("message {kind} among addresses"));
+        let message = message?;
+        if message.kind != RTM_NEWADDR {
+            return Err(format!("message {} among addresses", message.kind));
         }
         // struct ifaddrmsg
-        let [family, prefix, _, _, i0, i1, i2, i3]: [u8; 8] = *fixed;
+        let [family, prefix, _, _, i0, i1, i2, i3]: [u8; 8] = *message.fixed;
         let (mut local, mut peer, mut label) = (None, None, None);
-        for attribute in attributes.each() {
+        for attribute in message.attributes.each() {
             match attribute? {
                 (1, value) => peer = Some(value),
                 (2, value) => local = Some(value),
@@ -154,12 +137,7 @@ pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
             continue;
         };
         let address = match (family, value.len()) {
-            (AF_INET, 4) => value
-                .first_chunk()
-                .map(|b: &[u8; 4]| Ipv4Addr::from(*b).into()),
-            (AF_INET6, 16) => value
-                .first_chunk()
-                .map(|b: &[u8; 16]| Ipv6Addr::from(*b).into()),
+            (AF_INET, 4) | (AF_INET6, 16) => routing::ip(value),
             (AF_INET | AF_INET6, _) => return Err(format!("an address of {} bytes", value.len())),
             _ => None,
         };

@@ -103,11 +103,9 @@ fn describe(
     let routed = routes.iter().any(routed);
     // A table that is not listed may lead to a router.
     if routed || !rules.iter().any(|rule| rule.action == Action::Unlisted) {
-        let routed = Fact::Known(routed, origin.clone());
-        found.facts.set(id, interface::ROUTED, routed);
+        found.facts.know(id, interface::ROUTED, routed, origin);
     }
-    let networks = Fact::Known(networks, origin.clone());
-    found.facts.set(id, interface::NETWORKS, networks);
+    found.facts.know(id, interface::NETWORKS, networks, origin);
 }
 
 /// An interface that is up.
@@ -221,8 +219,8 @@ impl NetworkRoute<'_> {
         {
             let text = (format!("{what} mtu {mtu}"), restore);
             let id = self.add(found, ObstacleKind::RouteMtu, net, text);
-            let mtu = Fact::Known(Bytes(mtu.into()), self.origin.clone());
-            found.facts.set(id, obstacle::MTU, mtu);
+            let mtu = Bytes(mtu.into());
+            found.facts.know(id, obstacle::MTU, mtu, self.origin);
         }
     }
 
@@ -312,8 +310,8 @@ fn gateways(found: &mut Found<'_>, routes: &[Route], neighbours: &Neighbours, ow
         if neighbours.iter().any(silent) {
             let (kind, text) = (ObstacleKind::GatewayUnanswered, said(found, route));
             let id = found.add(kind, &own.name, None, text, origin);
-            let gateway = Fact::Known(gateway.to_string().into(), origin.clone());
-            found.facts.set(id, obstacle::GATEWAY, gateway);
+            let gateway = gateway.to_string().into();
+            found.facts.know(id, obstacle::GATEWAY, gateway, origin);
         }
     }
 }
@@ -326,10 +324,7 @@ pub(super) fn permanent(found: &mut Found<'_>, neighbours: &Neighbours) {
         let lines = all.filter_map(|n| Some(format!("{} {}", n.address, n.mac.as_ref()?).into()));
         let lines: Arc<[Arc<str>]> = lines.collect();
         if let Some(id) = found.facts.find(Subject::Interface, found.node, &own.name) {
-            let written = match &neighbours.four {
-                Fact::Known(_, origin) => Fact::Known(lines, origin.clone()),
-                Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-            };
+            let written = neighbours.four.clone().map(|_| lines);
             let key = interface::PERMANENT_NEIGHBOURS;
             found.facts.set(id, key, written);
         }

@@ -59,15 +59,13 @@ pub(super) fn state(
     facts.set(id, setting::VARIABLE, text("hostfile".into()));
     facts.set(id, setting::VALUE, text(format!("{} hosts", list.hosts)));
     facts.set(id, setting::SOURCE, text(path.to_owned()));
-    let role = Fact::Known(SettingRole::Hostfile, origin.clone());
-    facts.set(id, setting::ROLE, role);
-    facts.set(id, setting::ON, Fact::Known(false, origin.clone()));
+    facts.know(id, setting::ROLE, SettingRole::Hostfile, &origin);
+    facts.know(id, setting::ON, false, &origin);
     facts.set(id, setting::JOB_NODES, count(list.hosts));
     facts.set(id, setting::DUPLICATES, count(list.duplicates.len() as u64));
     let named = &list.duplicates[..list.duplicates.len().min(NAMED)];
     facts.set(id, setting::DUPLICATE_HOSTS, text(named.join(", ")));
-    let agree = Fact::Known(list.slots.len() <= 1, origin.clone());
-    facts.set(id, setting::SLOTS_AGREE, agree);
+    facts.know(id, setting::SLOTS_AGREE, list.slots.len() <= 1, &origin);
     let slots: Vec<String> = list
         .slots
         .iter()

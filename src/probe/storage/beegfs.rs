@@ -21,16 +21,12 @@ pub(super) fn establish(ask: &Ask<'_>, facts: &mut Facts, node: Id, mounts: &[Mo
         return;
     }
     let clients = ask.names(CLIENTS);
-    let clients: Vec<(Fact<Arc<str>>, String)> = match &clients {
-        Fact::Known(names, _) => names
-            .iter()
-            .map(|name| {
-                let dir = format!("{CLIENTS}/{name}");
-                (ask.text(format!("{dir}/config")), dir)
-            })
-            .collect(),
-        Fact::Unknown(_) => Vec::new(),
-    };
+    let clients = clients.known().into_iter().flat_map(|names| names.iter());
+    let clients = clients.map(|name| {
+        let dir = format!("{CLIENTS}/{name}");
+        (ask.text(format!("{dir}/config")), dir)
+    });
+    let clients: Vec<(Fact<Arc<str>>, String)> = clients.collect();
     let mut lists = Lists::default();
     for mount in &mounts {
         let id = at(facts, node, mount);
@@ -160,38 +156,28 @@ impl Client<'_> {
             let missing = listed.filter(|listed| listed.entries.is_none());
             absent.extend(missing.map(|listed| listed.path));
         }
-        let there = match (absent.is_empty(), open) {
-            (false, _) => Fact::derived(false, "the files that the client's configuration names"),
-            (true, None) => Fact::derived(true, "the files that the client's configuration names"),
-            (true, Some(gap)) => Fact::Unknown(gap),
-        };
+        let how = "the files that the client's configuration names";
+        let open = open.filter(|_| absent.is_empty());
+        let there = Fact::derived(absent.is_empty(), how).unless(open);
         facts.set(id, mount::LISTS_THERE, there);
-        let absent = Fact::derived(
-            absent.into(),
-            "the files that the client's configuration names",
-        );
-        facts.set(id, mount::LISTS_ABSENT, absent);
+        facts.derive(id, mount::LISTS_ABSENT, absent.into(), how);
     }
 
     fn connections(&self, ask: &Ask<'_>, facts: &mut Facts, id: Id, lists: &mut Lists) {
-        let tcp_only = match self.list(ask, "connTcpOnlyFilterFile", lists) {
-            Fact::Known(None, origin) => Fact::Known(Vec::new(), origin),
-            Fact::Known(Some(Listed { path, entries }), origin) => Fact::Known(entries, origin)
-                .and_then(|entries| {
-                    let entries = entries.ok_or_else(|| format!("{path} is not there"))?;
-                    entries.iter().map(|net| parse::network(net)).collect()
-                }),
-            Fact::Unknown(gap) => Fact::Unknown(gap),
-        };
+        let tcp_only = self.list(ask, "connTcpOnlyFilterFile", lists);
+        let tcp_only = tcp_only.and_then(|listed| match listed {
+            None => Ok(Vec::new()),
+            Some(Listed { path, entries }) => {
+                let entries = entries.ok_or_else(|| format!("{path} is not there"))?;
+                entries.iter().map(|net| parse::network(net)).collect()
+            }
+        });
         let [storage, meta] = ["storage_nodes", "meta_nodes"]
             .map(|list| ask.parse(format!("{}/{list}", self.dir), parse::connections));
         let sum = state_connections(facts, id, storage, meta);
-        let unasked = match (sum, tcp_only) {
-            (Fact::Known(sum, origin), _) if sum.tcp() == 0 => Fact::Known(0, origin),
-            (Fact::Known(sum, origin), Fact::Known(nets, _)) => {
-                Fact::Known(sum.tcp_outside(&nets), origin)
-            }
-            (Fact::Unknown(gap), _) | (_, Fact::Unknown(gap)) => Fact::Unknown(gap),
+        let unasked = match sum {
+            Fact::Known(sum, origin) if sum.tcp() == 0 => Fact::Known(0, origin),
+            sum => sum.zip(tcp_only).map(|(sum, nets)| sum.tcp_outside(&nets)),
         };
         facts.set(id, mount::TCP_UNASKED, unasked);
     }
