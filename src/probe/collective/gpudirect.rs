@@ -35,19 +35,13 @@ pub(super) fn state(
         ..(*point).clone()
     };
     let host = points.iter().take(at).position(|other| **other == in_host);
-    let (became, why) = match became(plan, runs, at, host) {
-        Ok((became, why)) => (
-            Fact::Known(became, origin.clone()),
-            Fact::Known(why.into(), origin.clone()),
-        ),
-        Err(gap) => (Fact::Unknown(gap.clone()), Fact::Unknown(gap)),
-    };
+    let became = became(plan, runs, at, host).map(|(became, why)| (became, why.into()));
+    let (became, why) = Fact::from_result(became, origin).unzip();
     facts.set(id, fact::GPUDIRECT, became);
     facts.set(id, fact::GPUDIRECT_WHY, why);
     if host.is_none() {
         let gap = Gap::missing("the same in the host's memory (--memory both)");
-        facts.set(id, fact::OF_HOST, Fact::Unknown(gap.clone()));
-        facts.set(id, fact::HOST_FIGURE, Fact::Unknown(gap));
+        facts.leave_open(id, &[fact::OF_HOST.index, fact::HOST_FIGURE.index], &gap);
     }
     host.and_then(|host| ids.get(host).copied())
 }

@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
-use super::measured::reply;
 use crate::fact::arms::{ArmRuns, Arms, Figures, TransportProof, Unit};
 use crate::fact::measurement::{self as fact, MeasurementBackend, NodeSpan};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject};
+use crate::fact::{Fact, Facts, Id, Origin, Subject};
 use crate::measure::plan::job::{JobEnded, JobPlan, JobReply};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
@@ -38,8 +37,8 @@ pub(super) fn state(
         .collect();
     let mut written: Vec<Vec<String>> = vec![Vec::new(); plan.arms.len()];
     for run in &plan.runs {
-        let found: Result<JobReply, Gap> = reply(ask, plan.question_of(*run));
-        let log: Result<Digest, Gap> = reply(ask, plan.log_of(*run));
+        let found = ask.read::<JobReply>(plan.question_of(*run)).into_result();
+        let log = ask.read::<Digest>(plan.log_of(*run)).into_result();
         let (Some((figures, seen)), Some(written)) =
             (arms.get_mut(run.arm), written.get_mut(run.arm))
         else {

@@ -14,7 +14,7 @@ use crate::measure::plan::run::{Backend, Plan, Point, Run};
 use crate::measure::plan::statistics::{median, spread};
 use crate::nccl_log::Digest;
 use crate::probe::Ask;
-use crate::source::{Question, Refusal};
+use crate::source::Refusal;
 
 /// A run as it was recorded.
 pub(super) struct Recorded {
@@ -59,10 +59,8 @@ pub(super) fn state(
             true => plan.arms.len(),
             false => plan.arms.len().min(1),
         };
-        let measured: Vec<(Figures, ArmRuns)> = (0..count)
-            .map(|arm| one(&plan, &runs, arm, at, point))
-            .collect();
-        let (figures, seen) = measured.into_iter().unzip();
+        let measured = (0..count).map(|arm| one(&plan, &runs, arm, at, point));
+        let (figures, seen) = measured.unzip();
         ids.push(id);
         let in_host = match plan.backend == Backend::Verbs && point.gpu_memory {
             true => gpudirect::state(facts, &plan, &runs, (at, &points), &ids, origin),
@@ -146,15 +144,11 @@ fn whole(
     ] {
         facts.know(id, key, number, origin);
     }
-    let span = if nodes > 1 {
-        NodeSpan::Several
-    } else {
-        NodeSpan::One
-    };
     let gap = runs.iter().find_map(|run| run.log.as_ref().err());
-    let span = match (span, gap) {
-        (NodeSpan::One, Some(gap)) => Fact::Unknown(gap.clone()),
-        (span, _) => Fact::Known(span, origin.clone()),
+    let span = match (nodes, gap) {
+        (2.., _) => Fact::Known(NodeSpan::Several, origin.clone()),
+        (_, Some(gap)) => Fact::Unknown(gap.clone()),
+        (_, None) => Fact::Known(NodeSpan::One, origin.clone()),
     };
     facts.set(id, fact::SPAN, span);
     let replies = || runs.iter().flat_map(|run| &run.ranks).flatten();
@@ -178,39 +172,25 @@ fn whole(
 impl Recorded {
     fn of(ask: &Ask<'_>, plan: &Plan, run: Run) -> Self {
         let ranks: Vec<Result<RankReply, Gap>> = (0..plan.ranks.len())
-            .map(|rank| reply(ask, plan.question_of(run, rank)))
+            .map(|rank| ask.read(plan.question_of(run, rank)).into_result())
             .collect();
-        let log = reply::<Digest>(ask, plan.log_of(run)).map(|digest| {
+        let log = ask.read::<Digest>(plan.log_of(run)).into_result();
+        let log = log.map(|digest| {
             let means = match plan.placed(run, 0).0 {
                 Backend::Nccl => {
                     let name = plan.arms.get(run.arm).map_or("run", |arm| &arm.name);
                     return TransportProof::of_log(name, digest);
                 }
+                _ if plan.nodes() <= 1 => InterNodeTransport::None,
                 Backend::Verbs => InterNodeTransport::Rdma,
                 Backend::Tcp => InterNodeTransport::Socket,
             };
             let devices = ranks.iter().flatten();
             let devices = devices.filter_map(|reply| reply.device.as_deref());
-            TransportProof::of_backend(between(plan, means), devices)
+            TransportProof::of_backend(means, devices)
         });
         Recorded { run, ranks, log }
     }
-}
-
-/// What a backend uses between nodes, where there are several.
-fn between(plan: &Plan, means: InterNodeTransport) -> InterNodeTransport {
-    if plan.nodes() > 1 {
-        means
-    } else {
-        InterNodeTransport::None
-    }
-}
-
-pub(super) fn reply<T: serde::de::DeserializeOwned>(
-    ask: &Ask<'_>,
-    question: Question,
-) -> Result<T, Gap> {
-    ask.read(question).into_result()
 }
 
 /// What an arm reached at a point, and what was seen of its runs.
@@ -221,15 +201,12 @@ fn one<'r>(
     at: usize,
     point: &Point,
 ) -> (Figures, ArmRuns) {
-    let set = plan.arms.get(arm).map(|arm| arm.set.clone());
-    let mut figures = Figures {
-        name: plan
-            .arms
-            .get(arm)
-            .map_or_else(String::new, |a| a.name.clone()),
-        set: set.unwrap_or_default(),
+    let figures = plan.arms.get(arm).map(|arm| Figures {
+        name: arm.name.clone(),
+        set: arm.set.clone(),
         ..Figures::default()
-    };
+    });
+    let mut figures = figures.unwrap_or_default();
     let mut seen = ArmRuns::default();
     let (mut apart, mut times) = (Vec::new(), Vec::new());
     let mut excesses: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
