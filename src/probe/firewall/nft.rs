@@ -101,7 +101,7 @@ pub(super) fn name_devices(ruleset: &mut Ruleset, text: &str) {
     }
 }
 
-fn one_member(object: &Value) -> Option<(&str, &Value)> {
+pub(super) fn one_member(object: &Value) -> Option<(&str, &Value)> {
     let (kind, value) = object.as_object()?.iter().next()?;
     Some((kind, value))
 }
@@ -409,7 +409,7 @@ impl RuleContext<'_> {
     }
 }
 
-fn verdict(kind: &str, what: &Value) -> Option<Verdict> {
+pub(super) fn verdict(kind: &str, what: &Value) -> Option<Verdict> {
     Some(match kind {
         "accept" => Verdict::Accept,
         "drop" => Verdict::Drop,

@@ -4,23 +4,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::nft::{one_member, verdict};
+
 /// The rule with its place and handle: `inet filter in handle 7: udp dport 4791 drop`.
 pub(super) fn rule_text(rule: &Value) -> Arc<str> {
     let of = |key: &str| rule.get(key).and_then(Value::as_str).unwrap_or("?");
     let handle = rule.get("handle").and_then(Value::as_u64);
     let handle = handle.map_or_else(String::new, |handle| format!(" handle {handle}"));
-    let mut words = Vec::new();
-    for statement in rule
-        .get("expr")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        let said = self::statement(statement);
-        if !said.is_empty() {
-            words.push(said);
-        }
-    }
+    let statements = rule.get("expr").and_then(Value::as_array);
+    let words = statements.into_iter().flatten().map(statement);
+    let words: Vec<String> = words.filter(|said| !said.is_empty()).collect();
     format!(
         "{} {} {}{handle}: {}",
         of("family"),
@@ -32,36 +25,32 @@ pub(super) fn rule_text(rule: &Value) -> Arc<str> {
 }
 
 fn statement(statement: &Value) -> String {
-    let Some((kind, what)) = statement.as_object().and_then(|o| o.iter().next()) else {
+    let Some((kind, what)) = one_member(statement) else {
         return plain(statement);
     };
-    let target = || what.get("target").and_then(Value::as_str).unwrap_or("?");
-    match kind.as_str() {
+    let side = |key| what.get(key).map(expression).unwrap_or_default();
+    match kind {
         "match" => {
             let op = what.get("op").and_then(Value::as_str).unwrap_or("==");
             let op = match op {
                 "==" | "in" => String::new(),
                 op => format!("{op} "),
             };
-            let side = |key| what.get(key).map(expression).unwrap_or_default();
             format!("{} {op}{}", side("left"), side("right"))
         }
         "counter" | "log" | "last" => String::new(),
-        "jump" | "goto" => format!("{kind} {}", target()),
-        "vmap" => {
-            let side = |key| what.get(key).map(expression).unwrap_or_default();
-            format!("{} vmap {}", side("key"), side("data"))
+        "jump" | "goto" => {
+            let target = what.get("target").and_then(Value::as_str);
+            format!("{kind} {}", target.unwrap_or("?"))
         }
+        "vmap" => format!("{} vmap {}", side("key"), side("data")),
         "limit" => {
             let over = what.get("inv").and_then(Value::as_bool) == Some(true);
             let number = |key: &str| what.get(key).map(plain).unwrap_or_default();
             let over = if over { "over " } else { "" };
             format!("limit rate {over}{}/{}", number("rate"), number("per"))
         }
-        "mangle" => {
-            let side = |key| what.get(key).map(expression).unwrap_or_default();
-            format!("{} set {}", side("key"), side("value"))
-        }
+        "mangle" => format!("{} set {}", side("key"), side("value")),
         "xt" => format!("xt {}", what.get("name").map(plain).unwrap_or_default()),
         kind => kind.to_owned(),
     }
@@ -77,7 +66,7 @@ fn expression(value: &Value) -> String {
             list => list.iter().map(expression).collect::<Vec<_>>().join(","),
         };
     }
-    let Some((kind, what)) = value.as_object().and_then(|o| o.iter().next()) else {
+    let Some((kind, what)) = one_member(value) else {
         return plain(value);
     };
     let word = |key: &str| what.get(key).map(plain).unwrap_or_default();
@@ -85,7 +74,7 @@ fn expression(value: &Value) -> String {
         let parts = what.as_array().into_iter().flatten();
         parts.map(expression).collect::<Vec<_>>().join(between)
     };
-    match kind.as_str() {
+    match kind {
         "meta" => match &*word("key") {
             key @ ("iifname" | "oifname" | "iif" | "oif") => key.to_owned(),
             key => format!("meta {key}"),
@@ -109,13 +98,7 @@ fn expression(value: &Value) -> String {
 }
 
 fn is_verdict(value: &Value) -> bool {
-    let kind = value.as_object().and_then(|o| o.keys().next());
-    kind.is_some_and(|kind| {
-        [
-            "accept", "drop", "continue", "return", "jump", "goto", "queue", "reject",
-        ]
-        .contains(&kind.as_str())
-    })
+    one_member(value).is_some_and(|(kind, what)| verdict(kind, what).is_some())
 }
 
 fn plain(value: &Value) -> String {
