@@ -480,12 +480,10 @@ impl Gather {
             self.settle(recent);
         }
         let by_sort = |counts: &[u64]| {
-            let counted = MessageGroup::ALL
-                .iter()
-                .zip(counts)
-                .filter(|(_, n)| **n > 0);
+            let counted = MessageGroup::ALL.iter().zip(counts);
+            let counted = counted.filter(|(_, n)| **n > 0);
             counted
-                .map(|(sort, n)| (sort.word().to_owned(), *n))
+                .map(|((_, word), n)| ((*word).to_owned(), *n))
                 .collect()
         };
         Digest {

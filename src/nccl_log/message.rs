@@ -43,38 +43,25 @@ pub enum MessageGroup {
 }
 
 impl MessageGroup {
-    /// All, in the order of their numbers.
-    pub const ALL: [MessageGroup; 12] = [
-        MessageGroup::Init,
-        MessageGroup::Env,
-        MessageGroup::Net,
-        MessageGroup::Graph,
-        MessageGroup::Tuning,
-        MessageGroup::Coll,
-        MessageGroup::Other,
-        MessageGroup::Channel,
-        MessageGroup::Event,
-        MessageGroup::Trace,
-        MessageGroup::Torn,
-        MessageGroup::Unlisted,
+    /// All, in the order of their numbers, with their names in a digest.
+    pub const ALL: [(MessageGroup, &'static str); 12] = [
+        (MessageGroup::Init, "init"),
+        (MessageGroup::Env, "env"),
+        (MessageGroup::Net, "net"),
+        (MessageGroup::Graph, "graph"),
+        (MessageGroup::Tuning, "tuning"),
+        (MessageGroup::Coll, "coll"),
+        (MessageGroup::Other, "other"),
+        (MessageGroup::Channel, "channel"),
+        (MessageGroup::Event, "event"),
+        (MessageGroup::Trace, "trace"),
+        (MessageGroup::Torn, "torn"),
+        (MessageGroup::Unlisted, "unlisted"),
     ];
 
     /// Its name in a digest.
     pub fn word(self) -> &'static str {
-        match self {
-            MessageGroup::Init => "init",
-            MessageGroup::Env => "env",
-            MessageGroup::Net => "net",
-            MessageGroup::Graph => "graph",
-            MessageGroup::Tuning => "tuning",
-            MessageGroup::Coll => "coll",
-            MessageGroup::Other => "other",
-            MessageGroup::Channel => "channel",
-            MessageGroup::Event => "event",
-            MessageGroup::Trace => "trace",
-            MessageGroup::Torn => "torn",
-            MessageGroup::Unlisted => "unlisted",
-        }
+        Self::ALL[self as usize].1
     }
 }
 
@@ -337,12 +324,13 @@ pub fn known_group(message: &[u8]) -> Option<MessageGroup> {
     let message = message.trim_ascii_start();
     let begins = |with: &&str| message.starts_with(with.as_bytes());
     let known = KNOWN.iter().find(|(_, words)| words.iter().any(begins));
+    let named = |wanted: &str| {
+        MessageGroup::ALL
+            .into_iter()
+            .find(|(_, word)| *word == wanted)
+    };
     known
-        .and_then(|(group, _)| {
-            MessageGroup::ALL
-                .into_iter()
-                .find(|one| one.word() == *group)
-        })
+        .and_then(|(group, _)| Some(named(group)?.0))
         .or_else(|| contains(message, " Size ").then_some(MessageGroup::Other))
         .or_else(|| contains(message, "malloc").then_some(MessageGroup::Other))
 }

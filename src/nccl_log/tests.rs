@@ -521,7 +521,7 @@ fn every_class_is_a_word_of_the_fact() {
         );
     }
     assert_eq!(
-        MessageGroup::ALL.map(|sort| sort as usize),
+        MessageGroup::ALL.map(|(sort, _)| sort as usize),
         std::array::from_fn(|at| at)
     );
 }

@@ -121,8 +121,8 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             return;
         }
     };
-    let all = Fact::Known(names.iter().cloned().collect(), origin.clone());
-    facts.set(Facts::CLUSTER, cluster::LOGS, all);
+    let all = names.iter().cloned().collect();
+    facts.know(Facts::CLUSTER, cluster::LOGS, all, &origin);
     let labels = labels(&names);
     let mut files: Vec<File> = Vec::new();
     let mut missing = None;
@@ -257,6 +257,13 @@ struct LineScope<'d> {
 }
 
 impl<'d> Log<'d> {
+    /// Whether there are more channels than the files keep lines of.
+    fn has_crowd(&self) -> bool {
+        self.files
+            .iter()
+            .any(|(_, digest)| !digest.crowd.is_empty())
+    }
+
     fn of(files: &'d [File], missing: Option<Gap>) -> Self {
         let mut lines = Vec::new();
         for (at, (name, digest)) in files.iter().enumerate() {

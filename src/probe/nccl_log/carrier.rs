@@ -121,8 +121,7 @@ pub(super) fn state(
     let nvlink = nvlink.map(|origin| (Carrier::Nvlink, origin));
     // Switches that add up are reached over the network, too.
     if let Some((carrier, origin)) = nvlink.or(collnet) {
-        let proof = Fact::Known(TransportProof::Channels, origin.clone());
-        facts.set(view.id, run::PROOF, proof);
+        facts.know(view.id, run::PROOF, TransportProof::Channels, &origin);
         let carrier = view.whole(Fact::Known(carrier, origin));
         facts.set(view.id, run::CARRIER, carrier);
         return;

@@ -138,8 +138,7 @@ pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
         let local = matches!(one.channel.transport, Transport::P2p | Transport::Shm);
         !local || one.channel.kind == b"MNNVL"
     };
-    let crowd = log.files.iter().any(|(_, digest)| !digest.crowd.is_empty());
-    if view.nodes.is_none() && !crowd && !told.iter().any(apart) {
+    if view.nodes.is_none() && !log.has_crowd() && !told.iter().any(apart) {
         let channels = told.iter().map(|one| (one.channel.from, one.channel.to));
         if nodes::is_closed(view, &channels.collect::<BTreeSet<_>>()) {
             view.nodes = Some((1, false));
@@ -283,18 +282,13 @@ impl ChannelSums {
         for (network, count) in &other.networks {
             *self.networks.entry(network.clone()).or_default() += count;
         }
-        self.first_inter = self
-            .first_inter
-            .take()
-            .or_else(|| other.first_inter.clone());
-        self.first_intra = self
-            .first_intra
-            .take()
-            .or_else(|| other.first_intra.clone());
-        self.first_nvlink = self
-            .first_nvlink
-            .take()
-            .or_else(|| other.first_nvlink.clone());
+        for (mine, theirs) in [
+            (&mut self.first_inter, &other.first_inter),
+            (&mut self.first_intra, &other.first_intra),
+            (&mut self.first_nvlink, &other.first_nvlink),
+        ] {
+            *mine = mine.take().or_else(|| theirs.clone());
+        }
     }
 }
 
@@ -318,18 +312,15 @@ fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, 
         };
         facts.set(view.id, key, view.whole(fact));
     };
-    let first_of = |wanted: Carrier| {
-        told.iter()
-            .find(|t| t.inside != Some(true) && t.carrier == Some(wanted))
-            .map(|t| t.line.origin().clone())
+    let first = |fits: &dyn Fn(&LocatedChannel<'_, '_>) -> bool| {
+        let line = told.iter().find(|one| fits(one)).map(|one| one.line);
+        line.map(|line| line.origin().clone())
     };
+    let first_of = |wanted| first(&|t| t.inside != Some(true) && t.carrier == Some(wanted));
     count(run::INTER, sums.inter, &sums.first_inter);
     count(run::INTER_RDMA, sums.rdma, &first_of(Carrier::Rdma));
     count(run::INTER_SOCKET, sums.socket, &first_of(Carrier::Socket));
-    let first_gdr = told
-        .iter()
-        .find(|t| t.inside != Some(true) && t.channel.gdr)
-        .map(|t| t.line.origin().clone());
+    let first_gdr = first(&|t| t.inside != Some(true) && t.channel.gdr);
     count(
         run::INTER_GDR,
         sums.gdr_sends + sums.gdr_receives,
@@ -337,11 +328,7 @@ fn totals(view: &RunView<'_, '_>, facts: &mut Facts, told: &[LocatedChannel<'_, 
     );
     count(run::INTER_NVLINK, sums.nvlink, &sums.first_nvlink);
     count(run::INTRA, sums.intra, &sums.first_intra);
-    let first_by = |wanted: Transport| {
-        let inside =
-            |t: &&LocatedChannel<'_, '_>| t.inside == Some(true) && t.channel.transport == wanted;
-        told.iter().find(inside).map(|t| t.line.origin().clone())
-    };
+    let first_by = |wanted| first(&|t| t.inside == Some(true) && t.channel.transport == wanted);
     count(run::INTRA_P2P, sums.p2p, &first_by(Transport::P2p));
     count(run::INTRA_SHM, sums.shm, &first_by(Transport::Shm));
     count(run::INTRA_NET, sums.intra_net, &first_by(Transport::Net));
@@ -375,14 +362,9 @@ fn instances(view: &RunView<'_, '_>, facts: &mut Facts, mut told: Vec<LocatedCha
         Transport::Shm => 1,
         Transport::P2p => 2,
     });
-    let crowd = view
-        .log
-        .files
-        .iter()
-        .any(|(_, digest)| !digest.crowd.is_empty());
     let members = match &view.log.missing {
         Some(gap) => Membership::Unknown(gap.clone()),
-        None if crowd || told.len() > TOLD => Membership::Unknown(Gap::not_said(
+        None if view.log.has_crowd() || told.len() > TOLD => Membership::Unknown(Gap::not_said(
             "the log has more channels than can be distinguished",
             Origin::derived("the log"),
         )),

@@ -253,20 +253,13 @@ fn networks(
         chosen.add(network, 1, &origin);
     }
     let most = chosen.most(INFO);
-    let kind = match &most {
-        Fact::Known(name, origin) => {
-            let provider = provider.as_ref().map(|(provider, _)| &**provider);
-            let kinds: Vec<_> = chosen
-                .texts
-                .iter()
-                .map(|name| carrier(name, provider).unwrap_or(Carrier::Plugin))
-                .collect();
-            let first = carrier(name, provider).unwrap_or(Carrier::Plugin);
-            let one = kinds.iter().all(|kind| *kind == first);
-            Fact::Known(if one { first } else { Carrier::Mixed }, origin.clone())
-        }
-        Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
-    };
+    let said_by = provider.as_ref().map(|(provider, _)| &**provider);
+    let carrier_of = |name: &str| carrier(name, said_by).unwrap_or(Carrier::Plugin);
+    let kind = most.clone().map(|name| {
+        let kind = carrier_of(&name);
+        let same = chosen.texts.iter().all(|other| carrier_of(other) == kind);
+        if same { kind } else { Carrier::Mixed }
+    });
     facts.set(id, fact::CARRIER, kind);
     facts.set(id, fact::NETWORK, most);
     facts.set(id, fact::NETWORKS, view.whole(chosen.all(INFO)));

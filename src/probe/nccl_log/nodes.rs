@@ -12,13 +12,12 @@ use crate::fact::{Fact, Facts, Origin};
 pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts, stated: Option<(u64, usize)>) {
     if let Some((nodes, place)) = stated {
         let origin = view.log.lines[place].origin();
-        facts.set(view.id, fact::NODES, Fact::Known(nodes, origin.clone()));
+        facts.know(view.id, fact::NODES, nodes, origin);
         facts.know(view.id, fact::NODES_STATED, true, origin);
         view.nodes = Some((nodes, true));
         return;
     }
-    let unstated = Fact::derived(false, "no line says nNodes");
-    facts.set(view.id, fact::NODES_STATED, unstated);
+    facts.derive(view.id, fact::NODES_STATED, false, "no line says nNodes");
     let (machines, how) = match identities(view) {
         Some(identities) => (identities, "the values of NCCL_HOSTID"),
         None => (Some(view.hosts_seen()), "the hosts that wrote lines"),

@@ -93,14 +93,10 @@ fn sizes(view: &mut RunView<'_, '_>, facts: &mut Facts) {
         .iter()
         .filter_map(|at| log.comms.all[*at].nodes)
         .max_by_key(|(nodes, _)| *nodes);
-    match view.largest() {
-        Some(largest) => {
-            let comm = &log.comms.all[largest];
-            let ranks = Fact::Known(comm.ranks, first_line(view, largest));
-            facts.set(view.id, fact::RANKS, ranks);
-        }
-        None => facts.set(view.id, fact::RANKS, Fact::Unknown(not_logged(INFO))),
-    }
+    let ranks = view
+        .largest()
+        .map(|at| (log.comms.all[at].ranks, first_line(view, at)));
+    facts.set(view.id, fact::RANKS, fact_of(ranks, INFO));
     super::nodes::state(view, facts, stated);
 }
 

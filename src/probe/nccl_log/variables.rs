@@ -52,11 +52,8 @@ pub(super) fn read(message: &str) -> Option<(&str, &str, VariableMention)> {
     plain.then_some((name, value, VariableMention::Set))
 }
 
-/// A host's mentions of variables: name, value and kind of mention.
-type Mentions<'d> = BTreeMap<(&'d str, &'d str, MentionRank), Origin>;
-
-/// The order of mentions, so that what is set comes first.
-type MentionRank = u8;
+/// A host's mentions of variables: name, value and the number of the kind of mention, so that what is set comes first.
+type Mentions<'d> = BTreeMap<(&'d str, &'d str, u8), (VariableMention, Origin)>;
 
 pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let mut of_host: BTreeMap<&str, Mentions<'_>> = BTreeMap::new();
@@ -70,7 +67,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         for (name, value, mention) in read {
             let said = of_host.entry(host).or_default();
             said.entry((name, value, mention as u8))
-                .or_insert_with(|| line.origin().clone());
+                .or_insert_with(|| (mention, line.origin().clone()));
         }
     }
     for (host, said) in &of_host {
@@ -78,7 +75,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             continue;
         };
         let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
-        for ((name, value, mention), origin) in said {
+        for ((name, value, _), (mention, origin)) in said {
             let times = seen.entry(name).or_default();
             *times += 1;
             let instance = match times {
@@ -86,14 +83,8 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
                 times => format!("{name} ({times})"),
             };
             let id = facts.instance(Subject::Env, parent, &instance);
-            let mention = match *mention {
-                m if m == VariableMention::Set as u8 => VariableMention::Set,
-                m if m == VariableMention::Invalid as u8 => VariableMention::Invalid,
-                m if m == VariableMention::Unused as u8 => VariableMention::Unused,
-                _ => VariableMention::Deprecated,
-            };
             facts.know(id, fact::NAME, (*name).into(), origin);
-            facts.know(id, fact::MENTION, mention, origin);
+            facts.know(id, fact::MENTION, *mention, origin);
             if matches!(mention, VariableMention::Set | VariableMention::Invalid) {
                 facts.know(id, fact::VALUE, (*value).into(), origin);
                 if let Ok(number) = value.parse() {
