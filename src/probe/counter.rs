@@ -71,11 +71,12 @@ fn counters(
             }
         };
         for name in names.iter() {
-            let question = Question::read(inside(&dir, name));
-            let named = Fact::Known(Arc::clone(name), Origin::Asked(question.clone()));
-            let Some((id, meaning)) = instance(facts, port.id, name, named) else {
+            let Some(meaning) = meaning(name) else {
                 continue;
             };
+            let question = Question::read(inside(&dir, name));
+            let named = Fact::Known(Arc::clone(name), Origin::Asked(question.clone()));
+            let id = instance(facts, port.id, name, &meaning, named);
             let (at, value) = read(ask, &question);
             let saturated = value
                 .clone()
@@ -100,20 +101,20 @@ fn counters(
     membership
 }
 
-/// A port's counter of this name, and what it means; `None` if the table does not have it: it is not judged.
+/// A port's counter of this name, which means this.
 pub(super) fn instance(
     facts: &mut Facts,
     port: Id,
     name: &str,
+    meaning: &CounterMeaning,
     named: Fact<Arc<str>>,
-) -> Option<(Id, CounterMeaning)> {
-    let meaning = meaning(name)?;
+) -> Id {
     let own = [facts.name(port), " ", name].concat();
     let id = facts.instance(Subject::Counter, port, &own);
     facts.set(id, counter::NAME, named);
     let how = ["the meaning of ", name].concat();
     facts.derive(id, counter::CLASS, meaning.class, how);
-    Some((id, meaning))
+    id
 }
 
 fn read(ask: &Ask<'_>, question: &Question) -> (Micros, Fact<u64>) {

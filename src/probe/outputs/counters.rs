@@ -2,12 +2,14 @@
 
 use super::{Output, OutputLine};
 use crate::fact::counter;
+use crate::fact::counter_table::meaning;
 use crate::fact::{Fact, Facts, Id, Subject, port};
 use crate::probe::counter::instance;
 
 /// A counter of the table; what it does not have is not judged.
 pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: &OutputLine<'_>) {
-    if let Some((id, meaning)) = instance(facts, port, name, line.known(name.into())) {
+    if let Some(meaning) = meaning(name) {
+        let id = instance(facts, port, name, &meaning, line.known(name.into()));
         let value: Fact<u64> = line.read(value.parse().ok());
         let saturated = value.clone().map(|value| meaning.is_saturated(value));
         facts.set(id, counter::SATURATED, saturated);
