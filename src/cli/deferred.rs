@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 use super::help_end;
@@ -20,19 +21,11 @@ impl<T> Deref for Deferred<T> {
 
 /// Defines the arguments. What a subcommand is about stands with its name, and stays.
 fn define<T: Args>(command: Command) -> Command {
-    let about = command.get_about().cloned();
-    let long = command.get_long_about().cloned();
-    let end = help_end::of(command.get_name());
-    let defined = T::augment_args(command).about(None).long_about(None);
-    let defined = defined.after_help(end.unwrap_or_default());
-    let defined = match about {
-        Some(about) => defined.about(about),
-        None => defined,
-    };
-    match long {
-        Some(long) => defined.long_about(long),
-        None => defined,
-    }
+    let about = Resettable::from(command.get_about().cloned());
+    let long = Resettable::from(command.get_long_about().cloned());
+    let end = help_end::of(command.get_name()).unwrap_or_default();
+    let defined = T::augment_args(command).after_help(end);
+    defined.about(about).long_about(long)
 }
 
 impl<T: Args> Args for Deferred<T> {
