@@ -31,7 +31,7 @@ pub struct AdviseArgs {
     pub dtype: Dtype,
     /// How the training divides its state
     #[arg(long, value_enum)]
-    pub parallel: ParallelArg,
+    pub parallel: Parallel,
     /// GPUs of a node that share each layer
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count())]
     pub tensor_parallel: u64,
@@ -119,31 +119,6 @@ impl Dtype {
     }
 }
 
-/// How a training divides its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ParallelArg {
-    /// Each GPU holds all.
-    Ddp,
-    /// The optimizer's state is divided.
-    Zero1,
-    /// Gradients are divided too.
-    Zero2,
-    /// Parameters are divided too.
-    #[value(alias = "fsdp")]
-    Zero3,
-}
-
-impl From<ParallelArg> for Parallel {
-    fn from(arg: ParallelArg) -> Self {
-        match arg {
-            ParallelArg::Ddp => Parallel::Ddp,
-            ParallelArg::Zero1 => Parallel::Zero1,
-            ParallelArg::Zero2 => Parallel::Zero2,
-            ParallelArg::Zero3 => Parallel::Zero3,
-        }
-    }
-}
-
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -168,7 +143,7 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
     let training = Training {
         parameters: args.params,
         bytes: args.dtype.bytes(),
-        parallel: args.parallel.into(),
+        parallel: args.parallel,
         tensor_parallel: args.tensor_parallel,
         nodes: shape.0,
         gpus_per_node: shape.1,

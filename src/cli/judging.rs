@@ -42,8 +42,8 @@ pub struct JudgeArgs {
     #[arg(long)]
     pub open: bool,
     /// The least severity that makes exit status 2
-    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
-    pub fail_on: SeverityArg,
+    #[arg(long, value_enum, default_value_t = Severity::Error, value_name = "SEVERITY")]
+    pub fail_on: Severity,
     /// Make every open question exit status 3
     #[arg(long)]
     pub strict: bool,
@@ -61,7 +61,7 @@ impl JudgeArgs {
     pub fn policy(&self) -> anyhow::Result<Policy> {
         site_format()?;
         Ok(Policy {
-            fail_on: self.fail_on.into(),
+            fail_on: self.fail_on,
             strict: self.strict,
             require: require::require(&self.require)?,
             with_passes: self.verbose,
@@ -246,26 +246,5 @@ impl ValueEnum for ReportFormat {
             ReportFormat::Tool(format) => (format.name, format.about),
         };
         Some(PossibleValue::new(name).help(help))
-    }
-}
-
-/// A severity on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SeverityArg {
-    /// Errors only.
-    Error,
-    /// Warnings and errors.
-    Warning,
-    /// Any finding.
-    Note,
-}
-
-impl From<SeverityArg> for Severity {
-    fn from(arg: SeverityArg) -> Self {
-        match arg {
-            SeverityArg::Error => Severity::Error,
-            SeverityArg::Warning => Severity::Warning,
-            SeverityArg::Note => Severity::Note,
-        }
     }
 }

@@ -1,14 +1,16 @@
-//! The values of options that measurements have: their names on the command line, and their help.
+//! The values of options whose types are not of the command line: their names there, and their help.
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+use crate::check::Severity;
+use crate::derive::step_time::Parallel;
 use crate::measure::plan::ablation_arms::ArmFamily;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
 
 macro_rules! values {
-    ($type:ident: $($value:ident $name:literal $help:literal)*) => {
+    ($type:ident: $($value:ident $name:literal $help:literal $(/ $alias:literal)?)*) => {
         impl ValueEnum for $type {
             fn value_variants<'a>() -> &'a [Self] {
                 &[$($type::$value),*]
@@ -16,7 +18,7 @@ macro_rules! values {
 
             fn to_possible_value(&self) -> Option<PossibleValue> {
                 Some(match self {
-                    $($type::$value => PossibleValue::new($name).help($help)),*
+                    $($type::$value => PossibleValue::new($name).help($help)$(.alias($alias))?),*
                 })
             }
         }
@@ -42,4 +44,17 @@ values! { ArmFamily:
     Qps "qps" "Queue pairs for each connection: NCCL_IB_QPS_PER_CONNECTION=2, 4"
     NetSocket "net-socket" "Sockets with more threads: NCCL_NET=Socket, and with it NCCL_SOCKET_NTHREADS=4"
     Nvls "nvls" "NVLink SHARP off: NCCL_NVLS_ENABLE=0"
+}
+
+values! { Severity:
+    Error "error" "Errors only"
+    Warning "warning" "Warnings and errors"
+    Note "note" "Any finding"
+}
+
+values! { Parallel:
+    Ddp "ddp" "Each GPU holds all"
+    Zero1 "zero1" "The optimizer's state is divided"
+    Zero2 "zero2" "Gradients are divided too"
+    Zero3 "zero3" "Parameters are divided too" / "fsdp"
 }
