@@ -151,6 +151,14 @@ pub fn recorded(recording: &Recording, id: Id) -> RecordedNode {
     }
 }
 
+/// The facts of this machine's recording, and its node.
+pub fn own_facts(recording: &Recording) -> (Facts, Id) {
+    let mut facts = Facts::new();
+    let node = probe::establish(recording, &mut facts);
+    derive::derive(&mut facts);
+    (facts, node)
+}
+
 /// The facts of these recordings, judged together by the built-in limits.
 pub fn facts(recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
     facts_within(Limits::default(), recordings)

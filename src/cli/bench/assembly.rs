@@ -98,10 +98,7 @@ fn choose_own(
     request: impl FnOnce(&Facts, Id) -> Result<MeasureArgs, String>,
     session: &Session,
 ) -> anyhow::Result<Result<ChosenRanks, String>> {
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok(Err("the node sent no facts".into()));
-    };
+    let (facts, node) = input::own_facts(recording);
     let who = match request(&facts, node) {
         Ok(who) => who,
         Err(why) => return Ok(Err(why)),

@@ -147,10 +147,7 @@ pub fn measured(
     measure: impl FnOnce(&mut Recording, ChosenRanks) -> anyhow::Result<Option<String>>,
 ) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = node_recording(args)?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok((recording, Some("the node sent no facts".into())));
-    };
+    let (facts, node) = input::own_facts(&recording);
     let chosen = match choose(&facts, node)? {
         Ok(chosen) => chosen,
         Err(why) => return Ok((recording, Some(why))),

@@ -104,10 +104,7 @@ fn nothing(facts: &Facts, node: Id, refusal: &Refusal) -> String {
 /// Records the node, then measures.
 fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
     let mut recording = input::record(&AskArgs::of_this_machine(Duration::from_secs(20)))?;
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let Some(node) = nodes.first().map(|node| node.id) else {
-        return Ok(recording);
-    };
+    let (facts, node) = input::own_facts(&recording);
     let gpus = choose_gpus(&facts, node, &args.gpus).map_err(BadUsage)?;
     drop(facts);
     if !gpus.is_empty() {

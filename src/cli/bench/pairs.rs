@@ -4,7 +4,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -122,9 +121,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         memory: args.memory.of_pairs(),
         force: args.force,
     };
-    let (facts, nodes) = input::facts(std::slice::from_ref(&recording));
-    let node = nodes.first().map(|node| node.id);
-    let node = node.context("the node sent no facts")?;
+    let (facts, node) = input::own_facts(&recording);
     let decided = decide(session, (&facts, node), &request)?;
     drop(facts);
     let limits = input::site_catalogue()?.limits;

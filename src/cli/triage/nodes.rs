@@ -140,10 +140,7 @@ fn measure(
     silent: &[(String, String)],
 ) -> anyhow::Result<Option<Results>> {
     let session = assembled.team.session();
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
-    let Some(node) = nodes.first().map(|node| node.id) else {
-        anyhow::bail!("the node sent no facts");
-    };
+    let (facts, node) = input::own_facts(recording);
     let request = PairRequest {
         backend,
         device: &[],
