@@ -15,7 +15,7 @@ use regex_lite::Regex;
 use super::bench::assembly::{self, Start};
 use super::bench::measuring::{self, MeasureArgs, bytes};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
-use super::input::{self, BadInput, BadUsage};
+use super::input::{self, BadInput, BadUsage, bad_usage};
 use super::together::{TogetherArgs, starter};
 use super::{MeasurementFormat, many, output, seconds};
 use crate::check::Catalogue;
@@ -39,7 +39,6 @@ use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
 use crate::source::{Refusal, Reply};
-use crate::terminal;
 
 /// How long a run of an all-reduce may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -123,7 +122,7 @@ impl AblateArgs {
         };
         if self.with.iter().any(|family| !allowed.contains(family)) {
             let why = "--with: NCCL alone has these arms; --backend verbs has gdr";
-            return Err(BadUsage(why.into()).into());
+            return Err(bad_usage(why));
         }
         if !self.with.is_empty() {
             who.memory = MemoryRequest::Gpu;
@@ -228,7 +227,7 @@ fn measure_users_job(args: &AblateArgs) -> anyhow::Result<Recording> {
         None => Box::new(std::io::stderr()),
         Some(path) => {
             let file = File::create(path);
-            Box::new(file.map_err(|error| BadInput(format!("{}: {error}", terminal::path(path))))?)
+            Box::new(file.map_err(|error| BadInput::of(path, error))?)
         }
     };
     let mut recording = measuring::node_recording(&args.who)?;
@@ -268,24 +267,15 @@ fn nothing_but() -> Recording {
 
 /// The table in a file, or in standard input.
 fn read_table(file: &Path) -> anyhow::Result<Table> {
-    let standard_input = file.as_os_str() == live::log::STANDARD_INPUT;
-    let shown = match standard_input {
-        true => "standard input".into(),
-        false => terminal::path(file).to_string(),
-    };
-    let bad = |what: String| BadInput(format!("{shown}: {what}"));
-    let text = match standard_input {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => live::files::read_input(file),
-    };
-    let text = text.map_err(|e| bad(e.to_string()))?;
-    let name = match standard_input {
-        true => "standard input".into(),
-        false => file
-            .file_name()
-            .map_or_else(|| "table".into(), |name| name.to_string_lossy()),
-    };
-    Ok(Table::read(&name, &text).map_err(bad)?)
+    if file.as_os_str() == live::log::STANDARD_INPUT {
+        let input = Path::new("standard input");
+        let text = std::io::read_to_string(std::io::stdin()).map_err(|e| BadInput::of(input, e))?;
+        return Ok(Table::read("standard input", &text).map_err(|e| BadInput::of(input, e))?);
+    }
+    let text = live::files::read_input(file).map_err(|e| BadInput::of(file, e))?;
+    let name = file.file_name().map(|name| name.to_string_lossy());
+    let table = Table::read(name.as_deref().unwrap_or("table"), &text);
+    Ok(table.map_err(|e| BadInput::of(file, e))?)
 }
 
 /// The recording with the table in the place where it says that nothing was measured.
@@ -355,12 +345,11 @@ fn show(
             output::print_raw(&page)?;
         }
         MeasurementFormat::Text => output::print(text)?,
-        MeasurementFormat::Json => output::print(|out| {
+        MeasurementFormat::Json => {
             let mut value = serde_json::to_value(&ablation)?;
             value["report"] = serde_json::to_value(&report)?;
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        })?,
+            output::print_json(&value)?;
+        }
     }
     Ok(match ablation.is_measured() {
         true => report.exit(),

@@ -4,11 +4,12 @@ mod quantity;
 
 use clap::{Args, ValueEnum};
 
-use super::input::BadUsage;
+use super::input::bad_usage;
 use super::{Format, NodeArgs, input, output};
 use crate::derive::bandwidth_model;
 use crate::derive::step_time::{Measured, Parallel, Pipeline, Training};
 use crate::exit::Exit;
+use crate::fact::kleene::Several;
 use crate::fact::measurement::{self, MeasurementBackend};
 use crate::fact::{Facts, Id, Subject, gpu, path};
 use crate::measure::plan::collective::Collective;
@@ -139,7 +140,7 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
         false => (Facts::new(), None),
     };
     let of_node = node.map(|node| gpus(&facts, node));
-    let shape = shape(args, of_node.as_ref())?;
+    let shape = shape(args, of_node.as_ref()).map_err(bad_usage)?;
     let training = Training {
         parameters: args.params,
         bytes: args.dtype.bytes(),
@@ -160,14 +161,14 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
         .gpus_per_node
         .is_multiple_of(training.tensor_parallel)
     {
-        return Err(usage(format!(
+        return Err(bad_usage(format!(
             "--tensor-parallel {} does not divide the {} GPUs of a node",
             training.tensor_parallel, training.gpus_per_node
         )));
     }
     let sharing = training.tensor_parallel.saturating_mul(training.stages());
     if !training.gpus().is_multiple_of(sharing) {
-        return Err(usage(format!(
+        return Err(bad_usage(format!(
             "{} stages of {} GPUs do not divide {} GPUs",
             training.stages(),
             training.tensor_parallel,
@@ -189,72 +190,53 @@ pub fn run(args: &AdviseArgs) -> anyhow::Result<Exit> {
         compute: args.compute_time,
         single_node: args.single_node_step_time,
     };
-    let advice = Advice::of(&question).map_err(|nonsense| usage(nonsense.to_string()))?;
+    let advice = Advice::of(&question).map_err(|nonsense| bad_usage(nonsense.to_string()))?;
     output::print(|out| match args.format {
         Format::Text => text::write(out, &advice, output::width()),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, &advice)?;
-            writeln!(out)
-        }
+        Format::Json => output::write_json(out, &advice),
     })?;
     Ok(Exit::Healthy)
 }
 
-fn usage(why: String) -> anyhow::Error {
-    BadUsage(why).into()
-}
-
 /// How many GPUs of NVIDIA the node has.
 fn gpus(facts: &Facts, node: Id) -> Result<u64, String> {
-    facts
-        .members(Subject::Gpu, node)
-        .map_err(|gap| gap.to_string())?;
-    let mut count = 0;
-    for id in facts.below(node, Subject::Gpu) {
-        let is = facts.value(id, gpu::NVIDIA);
-        count += u64::from(is.map_err(|gap| gap.to_string())?);
-    }
-    Ok(count)
+    let gpus = Several::of(facts, node, gpu::NVIDIA);
+    let count = gpus.count(|(_, is_nvidia)| *is_nvidia);
+    count.map_err(|gap| gap.to_string())
 }
 
 /// Nodes, and GPUs of each.
-fn shape(args: &AdviseArgs, of_node: Option<&Result<u64, String>>) -> anyhow::Result<(u64, u64)> {
+fn shape(args: &AdviseArgs, of_node: Option<&Result<u64, String>>) -> Result<(u64, u64), String> {
     let each = match (args.gpus_per_node, args.nodes, args.gpus) {
         (Some(each), ..) => each,
         (None, Some(nodes), Some(all)) if all.is_multiple_of(nodes) => all / nodes,
         (None, Some(nodes), Some(all)) => {
-            return Err(usage(format!(
-                "{all} GPUs are not divided by {nodes} nodes"
-            )));
+            return Err(format!("{all} GPUs are not divided by {nodes} nodes"));
         }
         (None, ..) => match of_node {
             Some(Ok(count)) if *count > 0 => *count,
             Some(Ok(_)) => {
-                return Err(usage(
-                    "the node has no GPU of NVIDIA: name --gpus-per-node".into(),
-                ));
+                return Err("the node has no GPU of NVIDIA: name --gpus-per-node".into());
             }
             Some(Err(why)) => {
-                return Err(usage(format!(
+                return Err(format!(
                     "how many GPUs the node has is not known ({why}): name --gpus-per-node"
-                )));
+                ));
             }
-            None => return Err(usage("name --gpus-per-node".into())),
+            None => return Err("name --gpus-per-node".into()),
         },
     };
     let nodes = match (args.nodes, args.gpus) {
         (Some(nodes), Some(all)) if nodes.checked_mul(each) != Some(all) => {
-            return Err(usage(format!(
-                "{nodes} nodes of {each} GPUs do not make {all}"
-            )));
+            return Err(format!("{nodes} nodes of {each} GPUs do not make {all}"));
         }
         (Some(nodes), _) => nodes,
         (None, Some(all)) if all <= each => return Ok((1, all)),
         (None, Some(all)) if all.is_multiple_of(each) => all / each,
         (None, Some(all)) => {
-            return Err(usage(format!(
+            return Err(format!(
                 "{all} GPUs do not fill nodes of {each}: name --nodes"
-            )));
+            ));
         }
         (None, None) => 1,
     };
@@ -283,7 +265,7 @@ fn bandwidth(
         return Ok((measured, Source::Given));
     }
     let Some(node) = node else {
-        return Err(usage("name --busbw, or a recording".into()));
+        return Err(bad_usage("name --busbw, or a recording"));
     };
     if let Some(found) = recorded(facts, node, training.nodes > 1) {
         return Ok(found);
@@ -367,7 +349,7 @@ fn ceiling(facts: &Facts, node: Id, training: &Training) -> anyhow::Result<(Meas
         _ => "all-reduce-inter-many",
     };
     let unknown = |why: String| {
-        usage(format!(
+        bad_usage(format!(
             "nothing was measured, and what this node can carry is not known ({why}): name --busbw"
         ))
     };

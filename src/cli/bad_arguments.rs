@@ -1,11 +1,28 @@
 //! Failures that are the user's to fix: an input that cannot be read, a command line that asks for what cannot be.
 
+use std::fmt::Display;
+use std::path::Path;
+
+use crate::terminal;
+
 /// Marks a failure as one of the input: exit status 65.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadInput(pub String);
 
+impl BadInput {
+    /// What is wrong with a file or a directory.
+    pub fn of(path: &Path, why: impl Display) -> Self {
+        BadInput(format!("{}: {why}", terminal::path(path)))
+    }
+}
+
 /// Marks a failure as one of the command line: exit status 64.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadUsage(pub String);
+
+/// A failure of the command line.
+pub fn bad_usage(why: impl Into<String>) -> anyhow::Error {
+    BadUsage(why.into()).into()
+}

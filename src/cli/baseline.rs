@@ -25,7 +25,6 @@ pub(super) fn changes(
     report: &Report,
     (here, own): (&Facts, &[Recording]),
 ) -> anyhow::Result<BaselineChanges> {
-    let bad = |why: String| BadInput(format!("{}: {why}", terminal::path(path)));
     let (of, recordings) = match directory(path) {
         None => match Recording::open(path) {
             Ok(one) => {
@@ -57,7 +56,9 @@ pub(super) fn changes(
                     );
                     (format!("{of} ({})", one.header.utc), vec![one])
                 }
-                None if all.is_empty() => return Err(bad("no recording is in it".into()).into()),
+                None if all.is_empty() => {
+                    return Err(BadInput::of(path, "no recording is in it").into());
+                }
                 None => {
                     let count = report::plural(all.len() as u64, "recording");
                     (format!("most of {count} in {}", terminal::path(path)), all)

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::bench::measuring::bytes_within;
 use super::hosts;
-use super::input::{BadInput, BadUsage};
-use super::judging::{JudgeArgs, Shown};
+use super::input::{BadInput, BadUsage, bad_usage};
+use super::judging::JudgeArgs;
 use super::many::ClusterMemory;
 use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
@@ -107,7 +107,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     if args.baseline.is_some()
         && (args.recordings.len() > 1 || args.expect.is_some() || role.is_some())
     {
-        return Err(BadUsage("--baseline: for one node, not several".into()).into());
+        return Err(bad_usage("--baseline: for one node, not several"));
     }
     let several = args.recordings.len() > 1 || args.each || args.expect.is_some();
     if role.is_none() && hosts.is_none() && !several {
@@ -124,8 +124,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         Some(Role::Node(place)) => {
             let own = || match args.recordings.as_slice() {
                 [] => input::record(&args.ask),
-                [one] => Ok(Recording::open(one).map_err(|e| BadInput(e.to_string()))?),
-                _ => Err(BadUsage("one RECORDING replaces this node, not several".into()).into()),
+                [one] => Ok(input::open_recording(one)?),
+                _ => Err(bad_usage("one RECORDING replaces this node, not several")),
             };
             let judging = Judging {
                 catalogue: &catalogue,
@@ -268,23 +268,13 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    let json = |out: &mut dyn Write| match reports {
-        [one] if !args.each => json::write(out, one),
-        many => {
-            serde_json::to_writer_pretty(&mut *out, many)?;
-            writeln!(out)
-        }
-    };
-    let shown = Shown {
-        text: &text,
-        json: &json,
-    };
     match reports {
-        [one] if !args.each => args.judge.write(one, shown),
-        _ => {
-            let named = args.recordings.iter().zip(reports);
+        [one] if !args.each => args.judge.write(one, text, |out| json::write(out, one)),
+        many => {
+            let named = args.recordings.iter().zip(many);
             let named = named.map(|(path, report)| (terminal::path(path), report));
-            args.judge.write_each(&named.collect::<Vec<_>>(), shown)
+            let named: Vec<_> = named.collect();
+            (args.judge).write_each(&named, text, |out| output::write_json(out, &many))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::CheckArgs;
 use super::input::{self, BadInput};
-use super::many;
+use super::{many, output};
 use crate::live;
 use crate::probe::outputs::recorded::Evidence;
 use crate::report::{Policy, Report};
@@ -26,6 +26,16 @@ enum Input {
     Outputs(Vec<Recording>),
     /// Neither; why.
     Nothing(String),
+}
+
+impl Input {
+    fn recordings(self, path: &Path) -> Result<Vec<Recording>, BadInput> {
+        match self {
+            Input::Recording => Ok(vec![input::open_recording(path)?]),
+            Input::Outputs(recordings) => Ok(recordings),
+            Input::Nothing(why) => Err(BadInput(why)),
+        }
+    }
 }
 
 /// The reports on these inputs, if one of them at least has outputs of tools: each by itself, or all together.
@@ -51,17 +61,10 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
         let Some((all, silent)) = parts.last_mut() else {
             continue;
         };
-        let read = match input {
-            Input::Outputs(recordings) => Ok(recordings),
-            Input::Recording => Recording::open(path)
-                .map(|one| vec![one])
-                .map_err(|e| e.to_string()),
-            Input::Nothing(why) => Err(why),
-        };
-        match read {
+        match input.recordings(path) {
             Ok(recordings) => all.extend(recordings),
             Err(why) => {
-                terminal::say(&format!("rdma-doctor: {why}"));
+                output::say(&why.0);
                 silent.push(stem(path));
             }
         }
@@ -98,14 +101,7 @@ fn is_other(path: &Path) -> bool {
 ///
 /// It cannot be read, or holds nothing that can.
 pub fn open(path: &Path) -> anyhow::Result<Vec<Recording>> {
-    match input_of(path) {
-        Input::Outputs(recordings) => Ok(recordings),
-        Input::Recording => {
-            let recording = Recording::open(path).map_err(|e| BadInput(e.to_string()))?;
-            Ok(vec![recording])
-        }
-        Input::Nothing(why) => Err(BadInput(why).into()),
-    }
+    Ok(input_of(path).recordings(path)?)
 }
 
 fn input_of(path: &Path) -> Input {
@@ -140,13 +136,11 @@ fn input_of(path: &Path) -> Input {
         return nothing(&format!("{READABLE}{}", known.collect::<String>()));
     }
     for named in unread.iter().take(NAMED) {
-        terminal::say(&format!("rdma-doctor: {named}: known, and not read"));
+        output::say(&format!("{named}: known, and not read"));
     }
     let more = unread.len().saturating_sub(NAMED);
     if more > 0 {
-        terminal::say(&format!(
-            "rdma-doctor: {more} more outputs are known, and not read"
-        ));
+        output::say(&format!("{more} more outputs are known, and not read"));
     }
     Input::Outputs(evidence.finish())
 }

@@ -13,7 +13,6 @@ use crate::exit::Exit;
 use crate::fact::Value;
 use crate::fact::inventory::InventoryKind as Kind;
 use crate::report::plural;
-use crate::terminal;
 
 /// What a site expects of its nodes.
 #[derive(Debug, Args)]
@@ -53,8 +52,7 @@ pub fn run(args: &ExpectArgs) -> anyhow::Result<Exit> {
         for recording in input::open(&[path])? {
             let (facts, of) = input::facts(&[recording]);
             if of.is_empty() {
-                let why = format!("{}: a recording of no node", terminal::path(path));
-                return Err(BadInput(why).into());
+                return Err(BadInput::of(path, "a recording of no node").into());
             }
             count += of.len();
             for item in of.iter().flat_map(|node| items_of(&facts, node.id)) {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::terminal::Paint;
 use clap::Args;
 
-use super::input::{BadInput, BadUsage};
+use super::input::{BadInput, bad_usage};
 use super::{SelectArgs, input, output};
 use crate::check::{Area, Catalogue, Check, Required, glob_fits, try_example};
 use crate::exit::Exit;
@@ -43,7 +43,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let found = found(&catalogue, &asked);
     match (area, found.as_slice()) {
         (Some(area), _) => output::print(|out| explain_area(out, area, &catalogue))?,
-        (None, []) => return Err(BadUsage(not_found(&catalogue, &asked)).into()),
+        (None, []) => return Err(bad_usage(not_found(&catalogue, &asked))),
         (None, [check]) => output::print(|out| one(out, check))?,
         (None, checks) => output::print(|out| list(out, checks))?,
     }

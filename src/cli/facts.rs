@@ -43,9 +43,9 @@ pub struct FactsArgs {
 pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
     let is_json = args.format == Format::Json;
     if args.schema {
-        output::print(|out| pretty(out, &schema()))?;
+        output::print_json(&schema())?;
     } else if args.list && is_json {
-        output::print(|out| pretty(out, &list_json()))?;
+        output::print_json(&list_json())?;
     } else if args.list {
         output::print(list)?;
     } else if let Some(path) = &args.diff {
@@ -58,8 +58,7 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         let report = |all: &[_]| many::judged(&catalogue, all, &policy);
         let findings = Expectation::of(&report(&recorded), None).changes(&report(&examined));
         if is_json {
-            let all = json!({"facts": found, "findings": findings});
-            output::print(|out| pretty(out, &all))?;
+            output::print_json(&json!({"facts": found, "findings": findings}))?;
         } else {
             output::print(|out| {
                 show_differences(out, &found, path, pseudonyms)?;
@@ -72,17 +71,12 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
     } else {
         let (facts, _) = input::node(&args.node)?;
         if is_json {
-            output::print(|out| pretty(out, &facts_json(&facts)))?;
+            output::print_json(&facts_json(&facts))?;
         } else {
             output::print(|out| show(out, &facts))?;
         }
     }
     Ok(Exit::Healthy)
-}
-
-fn pretty(out: &mut dyn Write, json: &Json) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, json)?;
-    writeln!(out)
 }
 
 fn list(out: &mut dyn Write) -> io::Result<()> {

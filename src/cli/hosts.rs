@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::input::{BadInput, BadUsage};
+use super::input::{BadInput, BadUsage, bad_usage};
 use super::many::ClusterMemory;
 use super::{AskArgs, many};
 use crate::check::Catalogue;
@@ -63,18 +63,17 @@ pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
             "--hosts".to_owned(),
         ),
         (None, Some(path)) => {
-            let of = terminal::path(path);
-            let bad = |why: String| BadInput(format!("{of}: {why}"));
-            let text = files::read_input(path).map_err(|e| bad(e.to_string()))?;
-            (hostfile::read(&text).map_err(|e| bad(e.to_string()))?, of)
+            let text = files::read_input(path).map_err(|e| BadInput::of(path, e))?;
+            let hosts = hostfile::read(&text).map_err(|e| BadInput::of(path, e))?;
+            (hosts, terminal::path(path))
         }
     };
     if hosts.is_empty() {
-        return Err(BadUsage(format!("{of} names no host")).into());
+        return Err(bad_usage(format!("{of} names no host")));
     }
     // ssh takes such a word for an option of its own.
     if let Some(bad) = hosts.iter().find(|name| name.starts_with('-')) {
-        return Err(BadUsage(format!("{of}: {bad:?} is not a host name")).into());
+        return Err(bad_usage(format!("{of}: {bad:?} is not a host name")));
     }
     Ok(Some(hosts))
 }
@@ -96,7 +95,7 @@ pub fn remote(
     let ssh = said.as_deref().unwrap_or("ssh").split_whitespace();
     let ssh: Vec<String> = ssh.map(str::to_owned).collect();
     if ssh.is_empty() || args.remote.trim().is_empty() {
-        return Err(BadUsage("--ssh and --remote are commands, and not empty".into()).into());
+        return Err(bad_usage("--ssh and --remote are commands, and not empty"));
     }
     Ok(RemoteCommand {
         ssh,

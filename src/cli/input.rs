@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-pub use super::bad_arguments::{BadInput, BadUsage};
+pub use super::bad_arguments::{BadInput, BadUsage, bad_usage};
 use super::{AskArgs, NodeArgs, SelectArgs, evidence, output, site_checks, site_config};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
@@ -26,14 +26,13 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
     let probes = probes.filter(|p| !(args.no_rehearsal && tries(p.name)));
     let probes = probes.map(|p| (p.name, p.budget)).collect();
     if let Some(root) = &args.root {
-        let tree = files::Root::open(root)
-            .map_err(|e| BadInput(format!("{}: {e}", terminal::path(root))))?;
+        let tree = files::Root::open(root).map_err(|error| BadInput::of(root, error))?;
         if !tree.is_of_machine() {
             let hint = files::tree_below(root).map_or(String::new(), |below| {
                 format!("; did you mean {}?", terminal::path(&below))
             });
             let what = "not a copy of a machine: it has no sys, proc or etc";
-            return Err(BadInput(format!("{}: {what}{hint}", terminal::path(root))).into());
+            return Err(BadInput::of(root, format_args!("{what}{hint}")).into());
         }
     }
     if let Some(pid) = args.job
@@ -51,7 +50,7 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
         program: None,
     };
     if let Some(what) = crate::live::trusted::left_out() {
-        terminal::say(&format!("rdma-doctor: {what}"));
+        output::say(&what);
     }
     let mut recording = worker::record(&plan, output::progress);
     if recording.header.node.is_empty()
@@ -65,6 +64,15 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
         recording.header.node = own.or(dir).unwrap_or_else(|| "tree".into());
     }
     Ok(recording)
+}
+
+/// Reads one recording.
+///
+/// # Errors
+///
+/// It is unreadable or invalid.
+pub fn open_recording(path: &Path) -> Result<Recording, BadInput> {
+    Recording::open(path).map_err(|error| BadInput(error.to_string()))
 }
 
 /// Reads the recordings that the arguments name, and texts with outputs of tools in their place.

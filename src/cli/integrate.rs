@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
-use super::input::BadUsage;
+use super::input::bad_usage;
 use super::output;
 use crate::exit::Exit;
 use crate::live::files;
@@ -160,15 +160,15 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
         // Shells, systemd, YAML and JSON each quote in their own way: what needs no quotes is the same in all.
         let fits = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
         if word.is_empty() || !word.chars().all(fits) {
-            return Err(BadUsage(format!(
-                "{option} {word:?}: letters, digits and / . _ - + : @ only"
-            ))
-            .into());
+            let why = format!("{option} {word:?}: letters, digits and / . _ - + : @ only");
+            return Err(bad_usage(why));
         }
     }
     for (option, path) in [("--doctor", &args.doctor), ("--metrics", &args.metrics)] {
         if !path.starts_with('/') {
-            return Err(BadUsage(format!("{option} {path:?}: a whole path, from / on")).into());
+            return Err(bad_usage(format!(
+                "{option} {path:?}: a whole path, from / on"
+            )));
         }
     }
     let files = FILES.iter().filter(|(what, ..)| *what == args.what);

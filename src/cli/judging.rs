@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 
-use super::input::{BadInput, BadUsage};
+use super::input::{BadInput, bad_usage};
 use super::{output, require, site_config};
 use crate::check::Severity;
 use crate::exit::Exit;
@@ -103,11 +103,16 @@ impl JudgeArgs {
     /// # Errors
     ///
     /// The output cannot be written.
-    pub fn write(&self, report: &Report, shown: Shown<'_>) -> anyhow::Result<()> {
+    pub fn write(
+        &self,
+        report: &Report,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
         self.write_fixes(&[report])?;
         self.put(|out| match self.format() {
-            ReportFormat::Text => (shown.text)(out),
-            ReportFormat::Json => (shown.json)(out),
+            ReportFormat::Text => text(out),
+            ReportFormat::Json => json(out),
             ReportFormat::Tool(format) => (format.write)(out, report),
         })
     }
@@ -116,20 +121,21 @@ impl JudgeArgs {
     ///
     /// # Errors
     ///
-    /// [`BadUsage`] where the format is for one report; the output cannot be written.
+    /// [`bad_usage`] where the format is for one report; the output cannot be written.
     pub fn write_each(
         &self,
         reports: &[(String, &Report)],
-        shown: Shown<'_>,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let all: Vec<&Report> = reports.iter().map(|(_, report)| *report).collect();
         self.write_fixes(&all)?;
         match self.format() {
-            ReportFormat::Text => self.put(shown.text),
-            ReportFormat::Json => self.put(shown.json),
+            ReportFormat::Text => self.put(text),
+            ReportFormat::Json => self.put(json),
             ReportFormat::Tool(format) => match format.each {
                 Some(write) => self.put(|out| write(out, reports)),
-                None => Err(BadUsage("--each: this format is for one report".into()).into()),
+                None => Err(bad_usage("--each: this format is for one report")),
             },
         }
     }
@@ -203,14 +209,6 @@ pub fn put(
             files::replace_output(path, &bytes, false).with_context(|| terminal::path(path))
         }
     }
-}
-
-/// How a report is written where its form is not the same for all subcommands.
-pub struct Shown<'s> {
-    /// For people.
-    pub text: &'s dyn Fn(&mut dyn Write) -> io::Result<()>,
-    /// For programs.
-    pub json: &'s dyn Fn(&mut dyn Write) -> io::Result<()>,
 }
 
 /// A report's format.

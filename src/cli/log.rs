@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::input::{self, BadInput, BadUsage};
-use super::judging::{JudgeArgs, Shown};
+use super::input::{self, BadInput, bad_usage};
+use super::judging::JudgeArgs;
 use super::{SelectArgs, many, output, record};
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict};
 use crate::exit::Exit;
@@ -18,7 +18,6 @@ use crate::report::html::Markup;
 use crate::report::log::{self as answer, LogReport};
 use crate::report::{self, Policy, text::Detail};
 use crate::source::recording::Recording;
-use crate::terminal;
 
 /// Read the log of a run of NCCL: was RDMA used, and what went wrong.
 #[derive(Debug, Args)]
@@ -78,15 +77,8 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         log.report.drawn = page;
     }
     let text = |out: &mut dyn Write| answer::write(out, &log, args.judge.detail(), output::width());
-    let json = |out: &mut dyn Write| {
-        serde_json::to_writer_pretty(&mut *out, &log)?;
-        writeln!(out)
-    };
-    let shown = Shown {
-        text: &text,
-        json: &json,
-    };
-    args.judge.write(&log.report, shown)?;
+    let json = |out: &mut dyn Write| output::write_json(out, &log);
+    args.judge.write(&log.report, text, json)?;
     Ok(args.judge.exit(&log.report))
 }
 
@@ -129,14 +121,14 @@ fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
 ///
 /// # Errors
 ///
-/// [`BadInput`] for a file that cannot be read, [`BadUsage`] where there is none and standard input is a terminal.
+/// [`BadInput`] for a file that cannot be read, [`bad_usage`] where there is none and standard input is a terminal.
 #[expect(clippy::disallowed_methods, reason = "the deadline of reading")]
 pub fn log(files: &[PathBuf], deadline: Option<Duration>) -> anyhow::Result<Recording> {
     let deadline = deadline.map(|after| Instant::now() + after);
     let standard = [PathBuf::from(live::log::STANDARD_INPUT)];
     let files = match files {
         [] if std::io::stdin().is_terminal() => {
-            return Err(BadUsage("name a log file, or give one on standard input".into()).into());
+            return Err(bad_usage("name a log file, or give one on standard input"));
         }
         [] => &standard,
         [one] if live::log::is_recording(one) => return recorded(one),
@@ -144,17 +136,14 @@ pub fn log(files: &[PathBuf], deadline: Option<Duration>) -> anyhow::Result<Reco
     };
     let (all, one) = (nccl_log::files(), nccl_log::file);
     live::log::record(files, nccl_log::NAME, all, one, deadline)
-        .map_err(|(path, error)| BadInput(format!("{}: {error}", terminal::path(path))).into())
+        .map_err(|(path, error)| BadInput::of(&path, error).into())
 }
 
 fn recorded(path: &Path) -> anyhow::Result<Recording> {
-    let recording = Recording::open(path).map_err(|e| BadInput(e.to_string()))?;
-    match recording.header.log {
-        true => Ok(recording),
-        false => Err(BadInput(format!(
-            "{}: a recording of a node, and of no log: give it to --with",
-            terminal::path(path)
-        ))
-        .into()),
+    let recording = input::open_recording(path)?;
+    if !recording.header.log {
+        let why = "a recording of a node, and of no log: give it to --with";
+        return Err(BadInput::of(path, why).into());
     }
+    Ok(recording)
 }

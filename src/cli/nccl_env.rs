@@ -54,10 +54,7 @@ pub fn run(args: &NcclEnvArgs) -> anyhow::Result<Exit> {
     for node in nodes.into_iter().map(|node| node.id) {
         output::print(|out| match args.format {
             Format::Text => text(out, &facts, node),
-            Format::Json => {
-                serde_json::to_writer_pretty(&mut *out, &to_json(&facts, node))?;
-                writeln!(out)
-            }
+            Format::Json => output::write_json(out, &to_json(&facts, node)),
         })?;
     }
     Ok(Exit::Healthy)

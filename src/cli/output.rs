@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, anyhow};
+use serde::Serialize;
 
 use super::Color;
 use crate::live::clock;
@@ -56,6 +57,30 @@ pub fn set_ascii(args: &[OsString]) {
 /// Any other failure to write: a full disk must not look like a report.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
     print_with(Colors::Own, write)
+}
+
+/// Tells a person what is not in the report.
+pub fn say(what: &str) {
+    terminal::say(&format!("rdma-doctor: {what}"));
+}
+
+/// Writes a value as JSON that people can read.
+///
+/// # Errors
+///
+/// The writer's.
+pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
+}
+
+/// Prints a value as JSON that people can read.
+///
+/// # Errors
+///
+/// Those of [`print()`].
+pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(|out| write_json(out, value))
 }
 
 /// The same with the colours of these.
@@ -153,7 +178,7 @@ pub fn progress(event: Progress<'_>) {
                 (false, true) => Ok(()),
                 (false, false) => {
                     run.clone_into(last);
-                    terminal::say(&format!("rdma-doctor: {elapsed} s{left}: {run}"));
+                    say(&format!("{elapsed} s{left}: {run}"));
                     Ok(())
                 }
             }

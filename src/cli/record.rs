@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 
-use super::input::{self, BadInput, BadUsage};
-use super::{AskArgs, output};
+use super::input::{self, BadInput, bad_usage};
+use super::{AskArgs, output, seconds};
 use crate::exit::Exit;
 use crate::fact::Facts;
 use crate::live;
@@ -64,7 +64,7 @@ pub struct ProbeArgs {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     if let Some(from) = &args.from {
-        let recording = Recording::open(from).map_err(|error| BadInput(error.to_string()))?;
+        let recording = input::open_recording(from)?;
         let lines = to_text(&recording, None);
         write_out(&args.output, &lines, !recording.header.redacted)?;
         return Ok(Exit::Healthy);
@@ -90,14 +90,9 @@ pub fn key(no_redact: bool, redact_key: Option<&Path>) -> anyhow::Result<Option<
     Ok(match (redact_key, no_redact) {
         (_, true) => None,
         (Some(path), _) => {
-            let text = live::files::read_input(path)
-                .map_err(|e| BadInput(format!("{}: {e}", terminal::path(path))))?;
+            let text = live::files::read_input(path).map_err(|e| BadInput::of(path, e))?;
             if text.trim().len() < 8 {
-                return Err(BadInput(format!(
-                    "{}: a key has 8 characters at least",
-                    terminal::path(path)
-                ))
-                .into());
+                return Err(BadInput::of(path, "a key has 8 characters at least").into());
             }
             Some(Key::from_text(text.trim()))
         }
@@ -210,7 +205,7 @@ impl ProbeArgs {
 pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
     let find = |name: &str| PROBES.iter().find(|p| p.name == name);
     if find(&args.name).is_none() {
-        return Err(BadUsage(format!("no probe {}", args.name)).into());
+        return Err(bad_usage(format!("no probe {}", args.name)));
     }
     let started = worker::ChildSettings {
         at_ns: args.started,

@@ -7,7 +7,6 @@ use super::site_config;
 use crate::check::{Catalogue, nearest_name};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::live::files;
-use crate::terminal;
 
 /// Where a site says which areas its nodes need: `require = ["devices", "ports"]`, `"all"` or `"none"`.
 const SITE: &str = "/etc/rdma-doctor/areas.toml";
@@ -43,14 +42,11 @@ pub(super) fn require(argument: &[String]) -> anyhow::Result<RequiredAreas> {
 }
 
 fn site(path: &Path) -> anyhow::Result<RequiredAreas> {
-    let bad = |why: String| BadInput(format!("{}: {why}", terminal::path(path)));
-    let text = match files::read_input(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(RequiredAreas::Own);
-        }
-        read => read.map_err(|error| bad(error.to_string()))?,
-    };
-    Ok(of_site(&text).map_err(bad)?)
+    match files::read_input(path) {
+        Ok(text) => Ok(of_site(&text).map_err(|why| BadInput::of(path, why))?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RequiredAreas::Own),
+        Err(error) => Err(BadInput::of(path, error).into()),
+    }
 }
 
 /// What the text of a site's `areas.toml` requires.

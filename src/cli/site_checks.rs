@@ -38,12 +38,10 @@ pub(super) fn add(
 }
 
 fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<()> {
-    let unreadable =
-        |path: &Path, error: std::io::Error| BadInput(format!("{}: {error}", terminal::path(path)));
-    let paths = files::list_input(directory, "toml").map_err(|e| unreadable(directory, e))?;
+    let paths = files::list_input(directory, "toml").map_err(|e| BadInput::of(directory, e))?;
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
-        let text = files::read_beside(&path).map_err(|e| unreadable(&path, e))?;
+        let text = files::read_beside(&path).map_err(|e| BadInput::of(&path, e))?;
         let inside = path.strip_prefix(directory).unwrap_or(&path);
         found.push(SiteFile {
             inside: terminal::path(inside),

@@ -158,7 +158,7 @@ fn blessed(out: &mut dyn Write, cases: &[TestCase], written: &[PathBuf]) -> io::
 
 /// The recordings of a directory, each with its expected verdict, by name; of one that is named itself, that one.
 fn pairs(place: &Path) -> anyhow::Result<BTreeMap<String, Pair>> {
-    let unreadable = |error| BadInput(format!("{}: {error}", terminal::path(place)));
+    let unreadable = |error| BadInput::of(place, error);
     let only = match files::list_input(place, "jsonl") {
         Ok(_) => None,
         Err(_) => place.file_name().and_then(|file| recording(file.to_str()?)),
@@ -195,7 +195,7 @@ fn pairs(place: &Path) -> anyhow::Result<BTreeMap<String, Pair>> {
     });
     if pairs.values().all(|pair| pair.recordings.is_empty()) {
         let what = "no recording (.jsonl, .jsonl.zst) is in it";
-        return Err(BadInput(format!("{}: {what}", terminal::path(place))).into());
+        return Err(BadInput::of(place, what).into());
     }
     Ok(pairs)
 }

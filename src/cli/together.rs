@@ -17,7 +17,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::hosts::HostsArgs;
-use super::input::{BadInput, BadUsage};
+use super::input::{BadInput, bad_usage};
+use super::output;
 use super::seconds;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::{Key, Trust};
@@ -146,14 +147,13 @@ pub fn role(args: &TogetherArgs, of_this_machine: bool) -> anyhow::Result<Option
     if args.alone || !(of_this_machine || args.is_asked()) {
         return Ok(None);
     }
-    let bad = |text: String| anyhow::Error::from(BadUsage(text));
     if args.held {
-        return Err(bad("--held is for what measures between nodes".into()));
+        return Err(bad_usage("--held is for what measures between nodes"));
     }
     if let (Some(rank), Some(nodes), Some((host, port))) = (args.rank, args.nodes, &args.rendezvous)
     {
         if rank >= nodes {
-            return Err(bad(format!(
+            return Err(bad_usage(format!(
                 "--rank {rank} --nodes {nodes}: ranks count from 0"
             )));
         }
@@ -162,55 +162,43 @@ pub fn role(args: &TogetherArgs, of_this_machine: bool) -> anyhow::Result<Option
         }
         let own = party(rank, nodes, String::new());
         let understood = format!("rank {rank} of {nodes}, as the command line says");
-        return place(
-            args,
-            own,
-            nodes,
-            Vec::new(),
-            (host.clone(), *port),
-            understood,
-        )
-        .map(Some);
+        let at = (host.clone(), *port);
+        return place(args, own, nodes, Vec::new(), at, understood).map(Some);
     }
     if args.rank.is_some() {
-        return Err(bad("--rank: give --nodes and --rendezvous too".into()));
+        return Err(bad_usage("--rank: give --nodes and --rendezvous too"));
     }
     let launch = match launch::read(environment::variable) {
         Ok(launch) => launch,
         // Without --cluster, another program's variables stop nothing.
         Err(_) if !args.cluster => return Ok(None),
-        Err(error) => return Err(bad(format!("--cluster: {error}"))),
+        Err(error) => return Err(bad_usage(format!("--cluster: {error}"))),
     };
+    let is_of_slurm =
+        |launch: &Launch| launch.engine == launch::Engine::Slurm && launch.is_of_several_nodes();
     match launch {
-        Some(launch) if args.cluster => of_launch(args, &launch),
-        Some(launch)
-            if launch.engine == launch::Engine::Slurm && launch.is_of_several_nodes() =>
-        {
-            of_launch(args, &launch)
-        }
-        None if args.cluster => Err(bad(
-            "--cluster: no engine started this process (srun, mpirun, torchrun, an Indexed Job): give --rank, --nodes and --rendezvous".into(),
+        Some(launch) if args.cluster || is_of_slurm(&launch) => of_launch(args, &launch),
+        None if args.cluster => Err(bad_usage(
+            "--cluster: no engine started this process (srun, mpirun, torchrun, an Indexed Job): give --rank, --nodes and --rendezvous",
         )),
         _ => Ok(None),
     }
 }
 
 fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role>> {
-    let bad = |text: String| anyhow::Error::from(BadUsage(text));
+    let engine = &launch.engine;
     match launch.acts() {
         Some(true) => {}
         Some(false) => return Ok(Some(Role::Idle)),
         None => {
-            return Err(bad(format!(
-                "{} does not say which of its node's processes this is: start one on each node, or give --rank, --nodes and --rendezvous",
-                launch.engine
+            return Err(bad_usage(format!(
+                "{engine} does not say which of its node's processes this is: start one on each node, or give --rank, --nodes and --rendezvous"
             )));
         }
     }
     let Some(nodes) = args.nodes.or(launch.nodes) else {
-        return Err(bad(format!(
-            "{} does not say how many nodes there are: give --nodes",
-            launch.engine
+        return Err(bad_usage(format!(
+            "{engine} does not say how many nodes there are: give --nodes"
         )));
     };
     let by = launch
@@ -224,7 +212,7 @@ fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role
     };
     let understood = format!("{} ({})", known.words(), by.collect::<Vec<_>>().join(" "));
     if nodes == 1 {
-        say(&understood);
+        output::say(&understood);
         return Ok(None);
     }
     let job = launch.job.clone().unwrap_or_default();
@@ -232,9 +220,8 @@ fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role
         (Some(at), _) => at.clone(),
         (None, Some(host)) => (host.clone(), port_of(&job, launch.master_port)),
         (None, None) => {
-            return Err(bad(format!(
-                "{} does not say where rank 0 is: give --rendezvous HOST:PORT",
-                launch.engine
+            return Err(bad_usage(format!(
+                "{engine} does not say where rank 0 is: give --rendezvous HOST:PORT"
             )));
         }
     };
@@ -260,10 +247,9 @@ fn place(
     (host, port): (String, u16),
     understood: String,
 ) -> anyhow::Result<Role> {
-    let bad = |text: String| anyhow::Error::from(BadUsage(text));
     let stores = environment::variable("MASTER_PORT").and_then(|port| port.trim().parse().ok());
     if stores == Some(port) {
-        return Err(bad(format!(
+        return Err(bad_usage(format!(
             "port {port} is MASTER_PORT, which the job's own store holds: give --rendezvous another one"
         )));
     }
@@ -272,7 +258,7 @@ fn place(
         None if names.is_empty() => {
             let on_loopback = addresses(&host).iter().any(IpAddr::is_loopback);
             if !on_loopback {
-                return Err(bad(format!(
+                return Err(bad_usage(format!(
                     "no key was given (RDMA_DOCTOR_KEY, --key-file), nor does an engine name the nodes: then only processes of this machine are trusted, and {host} is not an address of its loopback interface"
                 )));
             }
@@ -340,16 +326,13 @@ fn key(args: &TogetherArgs) -> anyhow::Result<Option<Key>> {
 }
 
 fn private(path: &Path) -> anyhow::Result<String> {
-    let bad = |why: String| BadInput(format!("{}: {why}", terminal::path(path)));
-    let mode = files::mode(path).map_err(|error| bad(error.to_string()))?;
+    let unreadable = |error| BadInput::of(path, error);
+    let mode = files::mode(path).map_err(unreadable)? & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(bad(format!(
-            "others can read it (mode {:04o}): chmod 600",
-            mode & 0o7777
-        ))
-        .into());
+        let why = format_args!("others can read it (mode {mode:04o}): chmod 600");
+        return Err(BadInput::of(path, why).into());
     }
-    Ok(files::read_input(path).map_err(|error| bad(error.to_string()))?)
+    Ok(files::read_input(path).map_err(unreadable)?)
 }
 
 /// The port of a job: the same on all of its nodes, and seldom another job's. Never the job's own, which its store may hold.
@@ -383,10 +366,6 @@ fn listen(place: &NodePlacement) -> anyhow::Result<Rendezvous> {
             "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
         ))
     })?)
-}
-
-fn say(text: &str) {
-    terminal::say(&format!("rdma-doctor: {text}"));
 }
 
 #[cfg(test)]

@@ -64,10 +64,7 @@ pub fn run(args: &TopoArgs) -> anyhow::Result<Exit> {
         let mut file = Vec::new();
         match args.format {
             TopoFormat::Text => output::print(|out| text::write(out, topology, output::width()))?,
-            TopoFormat::Json => output::print(|out| {
-                serde_json::to_writer_pretty(&mut *out, topology)?;
-                writeln!(out)
-            })?,
+            TopoFormat::Json => output::print_json(topology)?,
             TopoFormat::Svg => drawing.write_svg(&mut file)?,
             TopoFormat::Html => drawing.write_page(&mut file)?,
         }

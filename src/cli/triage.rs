@@ -13,7 +13,7 @@ use super::bench::assembly::{self, Start};
 use super::bench::collective as collective_bench;
 use super::bench::measuring::{self, MeasureArgs};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
-use super::judging::{JudgeArgs, Shown};
+use super::judging::JudgeArgs;
 use super::many::{self, ClusterMemory, Gathering};
 use super::together::{TogetherArgs, starter};
 use super::{SelectArgs, input, output, record, seconds};
@@ -223,14 +223,9 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         value["answer"] = serde_json::to_value(&answer)?;
         value["measured"] = serde_json::to_value(&ablation)?;
         value["not_measured"] = serde_json::to_value(&why)?;
-        serde_json::to_writer_pretty(&mut *out, &value)?;
-        writeln!(out)
+        output::write_json(out, &value)
     };
-    let shown = Shown {
-        text: &shown_text,
-        json: &shown_json,
-    };
-    args.judge.write(&report, shown)?;
+    args.judge.write(&report, shown_text, shown_json)?;
     let exit = args.judge.exit(&report);
     verdict.say(exit);
     Ok(exit)

@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Args;
 
-use super::input::{self, BadUsage};
+use super::input::{self, bad_usage};
 use super::{output, site_checks};
 use crate::check::Waivers;
 use crate::exit::Exit;
@@ -36,13 +36,13 @@ pub struct WaiveArgs {
 ///
 /// # Errors
 ///
-/// [`BadUsage`] for an entry that would waive nothing.
+/// [`bad_usage`] for an entry that would waive nothing.
 pub fn run(args: &WaiveArgs) -> anyhow::Result<Exit> {
     let entry = entry(args)?;
     let catalogue = input::site_catalogue()?;
     let read = Waivers::read(String::new(), Ok(&entry), &catalogue);
     if let Some(problem) = read.problem() {
-        return Err(BadUsage(problem.clone()).into());
+        return Err(bad_usage(problem));
     }
     output::print(|out| {
         writeln!(out, "# Append to {}", site_checks::WAIVERS)?;
@@ -91,7 +91,7 @@ fn last_day(text: &str) -> anyhow::Result<String> {
         .and_then(|then| then.get(..10))
         .unwrap_or(text);
     if *day < clock::utc_now()[..10] {
-        return Err(BadUsage(format!("--until {day}: that day has passed")).into());
+        return Err(bad_usage(format!("--until {day}: that day has passed")));
     }
     Ok(day.to_owned())
 }

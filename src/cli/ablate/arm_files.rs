@@ -7,7 +7,6 @@ use crate::cli::log;
 use crate::fact::{Limits, Subject, benchmark};
 use crate::measure::plan::ablation_table::{Row, Table};
 use crate::measure::plan::table_settings::settings;
-use crate::terminal;
 
 /// An arm, and the file with its output.
 #[derive(Clone, Debug)]
@@ -40,7 +39,7 @@ pub(super) fn table(arms: &[ArmFile]) -> anyhow::Result<Table> {
     };
     let mut largest = None;
     for arm in arms {
-        let bad = |what: &str| BadInput(format!("{}: {what}", terminal::path(&arm.file)));
+        let bad = |what: &str| BadInput::of(&arm.file, what);
         let recording = log::log(std::slice::from_ref(&arm.file), None)?;
         let (facts, _) = input::facts_within(Limits::default(), &[recording]);
         let results: Vec<_> = facts.all(Subject::Benchmark).collect();

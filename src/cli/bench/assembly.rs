@@ -72,7 +72,7 @@ pub fn start(
     let session = Arc::new(session);
     for silent in &silent {
         if session.rank() == 0 {
-            measuring::say(&format!("{} takes no part: {}", silent.host, silent.why));
+            output::say(&format!("{} takes no part: {}", silent.host, silent.why));
         }
     }
     let recording = measuring::node_recording(who)?;

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::assembly;
 use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
-use crate::cli::input::{self, BadUsage};
+use crate::cli::input::{self, BadUsage, bad_usage};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{MeasurementFormat, output, seconds};
 use crate::exit::Exit;
@@ -113,8 +113,10 @@ fn reduction(name: &str) -> Result<Reduction, String> {
 /// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit> {
     if args.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
-        let name = collective.name();
-        return Err(BadUsage(format!("--in-place: {name} is not done in place")).into());
+        let name = collective.word();
+        return Err(bad_usage(format!(
+            "--in-place: {name} is not done in place"
+        )));
     }
     (args.memory.check(collective, args.who.backend)).map_err(BadUsage)?;
     if let Some(exit) = starter::over_hosts(&args.together)? {
@@ -156,12 +158,10 @@ pub fn run(collective: Collective, args: &CollectiveArgs) -> anyhow::Result<Exit
         CollectiveFormat::Json | CollectiveFormat::NcclTests => MeasurementFormat::Json,
     };
     match args.format {
-        CollectiveFormat::NcclTests => output::print(|out| {
+        CollectiveFormat::NcclTests => {
             let (utc, micros) = (&recording.header.utc, recording.duration());
-            let value = nccl_tests::json(&collectives, utc, micros);
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
-        })?,
+            output::print_json(&nccl_tests::json(&collectives, utc, micros))?;
+        }
         _ => measuring::show(format, &collectives, report.as_ref(), text, draw)?,
     }
     let exit = measuring::exit(

@@ -149,13 +149,12 @@ impl FigureArgs {
                     charts::bandwidth(page, &collectives, knee)
                 })?;
             }
-            MeasurementFormat::Json => output::print(|out| {
+            MeasurementFormat::Json => {
                 let mut value = serde_json::to_value(&collectives)?;
                 value["schema"] = schema.into();
                 value["figure"] = serde_json::to_value(&figure)?;
-                serde_json::to_writer_pretty(&mut *out, &value)?;
-                writeln!(out)
-            })?,
+                output::print_json(&value)?;
+            }
         }
         let badly = collectives.went_badly();
         let measured = collectives.is_measured() && (figure.is_some() || badly);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::check::{Check, Outcome, Severity, judge};
-use crate::cli::input::{self, BadUsage};
+use crate::cli::input::{self, bad_usage};
 use crate::cli::{AskArgs, MeasurementFormat, many, output, record};
 use crate::exit::Exit;
 use crate::fact::limit;
@@ -131,11 +131,6 @@ pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
     })
 }
 
-/// Tells a person what is not in the report.
-pub fn say(what: &str) {
-    terminal::say(&format!("rdma-doctor: {what}"));
-}
-
 /// Records the node, chooses who takes part, and measures with them; or says why nothing was measured.
 ///
 /// # Errors
@@ -169,11 +164,11 @@ pub fn choose(
 ) -> anyhow::Result<Result<ChosenRanks, String>> {
     let mut notes = Vec::new();
     let chosen = choose_ranks(facts, node, &args.request(), &mut notes);
-    notes.iter().for_each(|note| say(note));
+    notes.iter().for_each(|note| output::say(note));
     match chosen {
         Ok(ranks) => Ok(Ok(ranks)),
         Err(RankChoiceError::Node(why)) => Ok(Err(why)),
-        Err(RankChoiceError::Request(what)) => Err(BadUsage(what).into()),
+        Err(RankChoiceError::Request(what)) => Err(bad_usage(what)),
     }
 }
 
@@ -263,10 +258,8 @@ pub fn show(
     text: impl Fn(&mut dyn Write) -> std::io::Result<()>,
     draw: impl Fn(&mut Markup),
 ) -> anyhow::Result<()> {
-    if format == MeasurementFormat::Html {
-        return show_page(report, text, draw);
-    }
-    output::print(|out| match format {
+    match format {
+        MeasurementFormat::Html => show_page(report, text, draw),
         MeasurementFormat::Json => {
             let mut value = serde_json::to_value(measured)?;
             value["findings"] = match report {
@@ -276,20 +269,19 @@ pub fn show(
             if let Some(report) = report.filter(|report| !report.waived.is_empty()) {
                 value["waived"] = serde_json::to_value(&report.waived)?;
             }
-            serde_json::to_writer_pretty(&mut *out, &value)?;
-            writeln!(out)
+            output::print_json(&value)
         }
-        _ => {
+        MeasurementFormat::Text => output::print(|out| {
             text(out)?;
             let speaks = |report: &&Report| !report.causes.is_empty() || !report.waived.is_empty();
-            if let Some(report) = report.filter(speaks) {
-                writeln!(out)?;
-                let (detail, width) = (report::text::Detail::default(), output::width());
-                report::text::write(out, report, detail, width)?;
-            }
-            Ok(())
-        }
-    })
+            let Some(report) = report.filter(speaks) else {
+                return Ok(());
+            };
+            writeln!(out)?;
+            let (detail, width) = (report::text::Detail::default(), output::width());
+            report::text::write(out, report, detail, width)
+        }),
+    }
 }
 
 /// Shows a measurement as a page: its drawing, and the text as it is.

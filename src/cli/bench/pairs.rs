@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::measuring;
-use crate::cli::input::{self, BadUsage};
+use crate::cli::input::{self, bad_usage};
 use crate::cli::together::session::{Part, part};
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{AskArgs, MeasurementFormat, output, record, seconds};
@@ -91,20 +91,19 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         // Over sockets it would be without effect.
         (BackendRequest::Auto, Some(_)) => BackendRequest::Verbs,
         (BackendRequest::Tcp, Some(_)) => {
-            return Err(BadUsage("--gid-index: only verbs has it".into()).into());
+            return Err(bad_usage("--gid-index: only verbs has it"));
         }
         (backend, _) => backend,
     };
     if args.memory.on_gpus() && args.backend == BackendRequest::Tcp {
-        return Err(BadUsage("--memory: sockets have the host's only".into()).into());
+        return Err(bad_usage("--memory: sockets have the host's only"));
     }
     let joined = match part(&args.together)? {
         Part::Idle => return Ok(Exit::Healthy),
         Part::Alone => {
-            return Err(BadUsage(
-                "pairs are of several nodes: start one process on each (srun, mpirun, torchrun with --cluster), name them with --hosts, or give --rank, --nodes and --rendezvous".into(),
-            )
-            .into());
+            return Err(bad_usage(
+                "pairs are of several nodes: start one process on each (srun, mpirun, torchrun with --cluster), name them with --hosts, or give --rank, --nodes and --rendezvous",
+            ));
         }
         Part::Joined(joined) => joined,
     };
@@ -135,7 +134,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     let Some(results) = measured else {
         // Rank 0 has the report; the others repeat its sentence.
         let said = session.of_rank_0("verdict", JUDGING, Value::Null)?;
-        measuring::say(said.get("sentence").and_then(|s| s.as_str()).unwrap_or(""));
+        output::say(said.get("sentence").and_then(|s| s.as_str()).unwrap_or(""));
         let code = said.get("exit").and_then(Value::as_u64);
         return Ok(args.together.exit_on.elsewhere(code));
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::measuring;
+use crate::cli::output;
 use crate::cli::together::ExitOn;
 use crate::cluster::session::Session;
 use crate::exit::Exit;
@@ -63,7 +63,7 @@ impl SharedVerdict {
             return MeasurementEnd::Here(Box::new(recording), why, self);
         }
         if let Some(why) = why {
-            measuring::say(&format!("nothing was measured: {why}"));
+            output::say(&format!("nothing was measured: {why}"));
         }
         MeasurementEnd::Elsewhere(self.hear())
     }

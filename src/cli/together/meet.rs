@@ -8,11 +8,12 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::absent_nodes::{AbsentNode, absent_nodes};
-use super::{NodePlacement, TogetherArgs, listen, say, unreached};
+use super::{NodePlacement, TogetherArgs, listen, unreached};
 use crate::check::Catalogue;
 use crate::cli::input::BadInput;
 use crate::cli::many::{self, ClusterMemory, Gathering};
-use crate::cli::{output, record};
+use crate::cli::output::{self, say};
+use crate::cli::record;
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
 use crate::cluster::rendezvous::{Gathered, JoinedNode};

@@ -7,9 +7,10 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::absent_nodes::absent_nodes;
-use super::{NodePlacement, Role, TogetherArgs, listen, party, role, say, unreached};
+use super::{NodePlacement, Role, TogetherArgs, listen, party, role, unreached};
 use crate::cli::AskArgs;
-use crate::cli::input::{self, BadInput, BadUsage};
+use crate::cli::input::{self, BadInput, bad_usage};
+use crate::cli::output::say;
 use crate::cluster::key::{Key, Trust};
 use crate::cluster::rendezvous::JoinedNode;
 use crate::cluster::session::Session;
@@ -91,10 +92,9 @@ fn join(
     told: Option<&RunAssignment>,
 ) -> anyhow::Result<Joined> {
     if matches!(place.trust, Trust::Allocation(_)) {
-        return Err(BadUsage(
-            "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself".into(),
-        )
-        .into());
+        return Err(bad_usage(
+            "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself",
+        ));
     }
     if place.own.rank != 0 {
         return guest(place, args);

@@ -16,10 +16,11 @@ use anyhow::Context;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use super::{ExitOn, TogetherArgs, left_here, say};
+use super::{ExitOn, TogetherArgs, left_here};
 use crate::cli::hosts::{self, quoted};
 use crate::cli::input::{BadInput, BadUsage};
-use crate::cli::{definition, many, output, record, spelling};
+use crate::cli::output::{self, say};
+use crate::cli::{definition, many, record, spelling};
 use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{TriageArgs, budget};
-use crate::cli::bench::measuring;
+use crate::cli::output;
 use crate::cli::together::{Role, TogetherArgs, role};
 
 /// Above so many nodes halves are measured in place of all pairs: their number grows with the logarithm.
@@ -26,7 +26,7 @@ pub(super) fn nodes(together: &TogetherArgs) -> anyhow::Result<u64> {
 /// Says the plan to a person before anything is measured.
 pub(super) fn say(args: &TriageArgs, nodes: u64) {
     for line in lines(args, nodes) {
-        measuring::say(&line);
+        output::say(&line);
     }
 }
 
