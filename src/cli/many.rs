@@ -17,6 +17,7 @@ use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::live::worker::Progress;
+use crate::measure::plan::pairs::Silent;
 use crate::probe::{self, together};
 use crate::report::many::ManyNodesReport;
 use crate::report::{Contents, Policy, RecordedNode, Report};
@@ -131,7 +132,7 @@ pub struct Gathering<'g> {
     /// The expected nodes, if the engine says them.
     pub expected: Option<Vec<String>>,
     /// The nodes that did not respond, and how that is known.
-    pub silent: Vec<(String, String)>,
+    pub silent: Vec<Silent>,
     /// Memory for what they gave.
     pub memory: ClusterMemory,
 }
@@ -157,8 +158,8 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
         let name = at.checked_sub(1).map_or("", |at| given[at].0.as_str());
         cluster.add(Path::new(name), read);
     });
-    for (name, why) in gathering.silent {
-        cluster.table.is_silent(name, why);
+    for Silent { host, why } in gathering.silent {
+        cluster.table.is_silent(host, why);
     }
     cluster.expect(gathering.expected);
     cluster.report(catalogue, policy)

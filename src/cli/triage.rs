@@ -24,6 +24,7 @@ use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmFamily, ArmRequest, parse_variables};
 use crate::measure::plan::p2p;
+use crate::measure::plan::pairs::Silent;
 use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::run::{Backend, NAME, Point};
 use crate::measure::plan::scope::Scopes;
@@ -234,7 +235,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
 /// What rank 0 has of the other nodes.
 struct Others {
     given: Vec<(String, Vec<u8>)>,
-    silent: Vec<(String, String)>,
+    silent: Vec<Silent>,
 }
 
 type Measured = (Recording, Option<String>, Option<Others>, SharedVerdict);

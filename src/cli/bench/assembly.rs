@@ -12,6 +12,7 @@ use crate::cli::{input, output};
 use crate::cluster::session::Session;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id};
+use crate::measure::plan::pairs::Silent;
 use crate::measure::plan::rank_choice::{ChosenRanks, assign_addresses};
 use crate::measure::plan::run::Point;
 use crate::measure::run::plan_runs::measure_points;
@@ -36,7 +37,7 @@ pub struct Ready {
     /// The nodes and their ranks.
     pub assembled: Assembled,
     /// The expected nodes that did not connect, and why.
-    pub silent: Vec<(String, String)>,
+    pub silent: Vec<Silent>,
     /// Brings the verdict to all.
     pub verdict: SharedVerdict,
 }
@@ -85,7 +86,7 @@ pub fn start(
         Ok(assembled) => Start::Ready(Box::new(Ready {
             recording,
             assembled,
-            silent: silent.into_iter().map(|one| (one.host, one.why)).collect(),
+            silent,
             verdict,
         })),
         Err(why) => Start::Over(verdict.end(recording, Some(why))),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::NodePlacement;
 use crate::cluster::rendezvous::Gathered;
+use crate::measure::plan::pairs::Silent;
 
 /// What is known of an absent node.
 pub(super) enum AbsentNode<'a> {
@@ -34,7 +35,7 @@ pub(super) fn absent_nodes(
     placement: &NodePlacement,
     gathered: &Gathered,
     why: impl Fn(&AbsentNode<'_>) -> String,
-) -> Vec<(String, String)> {
+) -> Vec<Silent> {
     let missing = (placement.nodes).saturating_sub(gathered.nodes.len() as u64 + 1);
     if missing == 0 {
         return Vec::new();
@@ -44,7 +45,10 @@ pub(super) fn absent_nodes(
         .chain([&placement.own.name])
         .map(|name| short(name))
         .collect();
-    let absent = |name: String, node: AbsentNode<'_>| (name, why(&node));
+    let absent = |host: String, node: AbsentNode<'_>| Silent {
+        host,
+        why: why(&node),
+    };
     if placement.names.len() as u64 == placement.nodes {
         let names = placement
             .names

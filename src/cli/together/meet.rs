@@ -19,6 +19,7 @@ use crate::cluster::gather_tree;
 use crate::cluster::rendezvous::{Gathered, JoinedNode};
 use crate::exit::Exit;
 use crate::live::worker::Progress;
+use crate::measure::plan::pairs::Silent;
 use crate::probe::together;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
@@ -139,7 +140,7 @@ fn silent(
     own: &Recording,
     gathered: &Gathered,
     wait: Duration,
-) -> Vec<(String, String)> {
+) -> Vec<Silent> {
     // The facts of the packet filter take a while: they are asked for only if a node is absent.
     let filtered = LazyCell::new(|| unreached::inward(own, place.port));
     let seconds = wait.as_secs_f64();

@@ -119,13 +119,10 @@ fn join(
             let names = (1..).zip(told.names.iter().skip(1));
             let away = names.filter(|(rank, _)| !gathered.nodes.contains_key(rank));
             let away = away.map(|(_, name)| (name.clone(), why()));
-            told.absent.iter().cloned().chain(away).collect()
+            let all = told.absent.iter().cloned().chain(away);
+            all.map(|(host, why)| Silent { host, why }).collect()
         }
     };
-    let silent: Vec<Silent> = silent
-        .into_iter()
-        .map(|(host, why)| Silent { host, why })
-        .collect();
     let mut names: BTreeMap<u64, String> = [(0, place.own.name.clone())].into();
     names.extend(
         gathered

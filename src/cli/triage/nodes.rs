@@ -32,7 +32,7 @@ pub(super) fn compare(
     recording: &mut Recording,
     assembled: &Assembled,
     (args, begun): (&TriageArgs, Instant),
-    silent: &[(String, String)],
+    silent: &[Silent],
 ) -> anyhow::Result<()> {
     let Assembled { team, all, own } = assembled;
     let Some(whole) = team.whole(recording)? else {
@@ -137,7 +137,7 @@ fn measure(
     assembled: &Assembled,
     args: &TriageArgs,
     (backend, limits): (BackendRequest, &Limits),
-    silent: &[(String, String)],
+    silent: &[Silent],
 ) -> anyhow::Result<Option<Results>> {
     let session = assembled.team.session();
     let (facts, node) = input::own_facts(recording);
@@ -158,10 +158,5 @@ fn measure(
         flow: FLOW,
         across: false,
     };
-    let silent = silent.iter().map(|(host, why)| Silent {
-        host: host.clone(),
-        why: why.clone(),
-    });
-    let silent: Vec<Silent> = silent.collect();
-    measure_pairs(session, decided, &silent, &times, output::progress)
+    measure_pairs(session, decided, silent, &times, output::progress)
 }
