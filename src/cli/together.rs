@@ -22,7 +22,7 @@ use super::output;
 use super::seconds;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::rendezvous::Rendezvous;
+use crate::cluster::rendezvous::{JoinError, JoinedNode, Rendezvous};
 use crate::exit::Exit;
 use crate::launch::{self, Launch};
 use crate::live::files;
@@ -131,6 +131,13 @@ pub struct NodePlacement {
     pub port: u16,
     /// What was understood, for a person.
     pub understood: String,
+}
+
+impl NodePlacement {
+    /// Joins rank 0; `relays` says whether further nodes can join through this one.
+    fn join(&self, wait: Duration, relays: bool) -> Result<JoinedNode, JoinError> {
+        JoinedNode::join(&self.host, self.port, &self.own, &self.trust, wait, relays)
+    }
 }
 
 /// How many names are looked up at once.

@@ -16,7 +16,7 @@ use crate::cli::output::{self, say};
 use crate::cli::record;
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
-use crate::cluster::rendezvous::{Gathered, JoinedNode};
+use crate::cluster::rendezvous::Gathered;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::Silent;
@@ -195,17 +195,8 @@ fn guest(
 ) -> anyhow::Result<Exit> {
     // Rank 0 is told at once that this node is there, which then may take its time to look.
     let (joined, recording) = std::thread::scope(|scope| {
-        let joining = Builder::new().spawn_scoped(scope, || {
-            let (own, trust) = (&place.own, &place.trust);
-            JoinedNode::join(
-                &place.host,
-                place.port,
-                own,
-                trust,
-                args.wait,
-                fanin.is_some(),
-            )
-        })?;
+        let joining =
+            Builder::new().spawn_scoped(scope, || place.join(args.wait, fanin.is_some()))?;
         let recording = own();
         anyhow::Ok((joining.join(), recording))
     })?;

@@ -12,7 +12,6 @@ use crate::cli::AskArgs;
 use crate::cli::input::{self, BadInput, bad_usage};
 use crate::cli::output::say;
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::rendezvous::JoinedNode;
 use crate::cluster::session::Session;
 use crate::cluster::ssh_child::stdio;
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
@@ -144,15 +143,7 @@ fn join(
 }
 
 fn guest(place: &NodePlacement, args: &TogetherArgs) -> anyhow::Result<Joined> {
-    let joined = JoinedNode::join(
-        &place.host,
-        place.port,
-        &place.own,
-        &place.trust,
-        args.wait,
-        false,
-    );
-    let mut guest = match joined {
+    let mut guest = match place.join(args.wait, false) {
         Ok(guest) => guest,
         Err(error) => {
             // Only now: this node's packet filter may be the reason.
