@@ -329,17 +329,12 @@ pub(super) fn each_of<T: Send>(
     work: impl Fn(usize) -> T + Sync,
     mut take: impl FnMut(usize, T),
 ) {
-    if threads < 2 || count < 2 {
-        for at in 0..count {
-            take(at, work(at));
-        }
-        return;
-    }
+    // One more thread would do what this one can.
+    let others = Some(threads.min(count)).filter(|others| *others > 1);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let (send, results) = mpsc::sync_channel(WAITING);
-        let mut made = 0;
-        for _ in 0..threads.min(count) {
+        for _ in 0..others.unwrap_or(0) {
             let (send, next, work) = (send.clone(), &next, &work);
             let judge = move || {
                 loop {
@@ -355,14 +350,8 @@ pub(super) fn each_of<T: Send>(
             {
                 break;
             }
-            made += 1;
         }
         drop(send);
-        if made == 0 {
-            for at in 0..count {
-                take(at, work(at));
-            }
-        }
         let mut early = BTreeMap::new();
         let mut due = 0;
         for (at, result) in results {
@@ -371,6 +360,10 @@ pub(super) fn each_of<T: Send>(
                 take(due, result);
                 due += 1;
             }
+        }
+        // No thread could be had.
+        for at in due..count {
+            take(at, work(at));
         }
     });
 }
