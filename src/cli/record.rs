@@ -3,7 +3,6 @@
 use crate::live::{environment, random};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -13,7 +12,7 @@ use super::{AskArgs, output, seconds};
 use crate::exit::Exit;
 use crate::fact::Facts;
 use crate::live;
-use crate::live::worker;
+use crate::live::worker::{self, ChildSettings};
 use crate::probe::{Ask, PROBES};
 use crate::source::recording::Recording;
 use crate::source::redact::{Key, Redactor};
@@ -45,16 +44,8 @@ pub struct RecordArgs {
 pub struct ProbeArgs {
     /// The probe.
     pub name: String,
-    /// When the recording began, in nanoseconds of CLOCK_BOOTTIME.
-    pub started: u64,
-    /// A tree in place of the machine.
-    pub root: Option<PathBuf>,
-    /// Pause between two readings, in seconds.
-    pub sample: Option<f64>,
-    /// The NCCL library, or its version, that a person named.
-    pub nccl: Option<String>,
-    /// The process of a job that is judged too.
-    pub job: Option<u32>,
+    /// What its parent says of the recording.
+    pub settings: ChildSettings,
 }
 
 /// Runs the subcommand.
@@ -176,20 +167,17 @@ impl ProbeArgs {
     pub fn parse(mut args: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut parsed = ProbeArgs {
             name: args.next()?.into_string().ok()?,
-            started: 0,
-            root: None,
-            sample: None,
-            nccl: None,
-            job: None,
+            settings: ChildSettings::default(),
         };
+        let settings = &mut parsed.settings;
         while let Some(flag) = args.next() {
             let value = args.next()?;
             match flag.to_str()? {
-                "--started" => parsed.started = value.to_str()?.parse().ok()?,
-                "--root" => parsed.root = Some(value.into()),
-                "--nccl" => parsed.nccl = Some(value.into_string().ok()?),
-                "--sample" => parsed.sample = Some(value.to_str()?.parse().ok()?),
-                "--as" => parsed.job = Some(value.to_str()?.parse().ok()?),
+                "--started" => settings.at_ns = value.to_str()?.parse().ok()?,
+                "--root" => settings.root = Some(value.into()),
+                "--nccl" => settings.nccl = Some(value.into_string().ok()?),
+                "--sample" => settings.sample = Some(seconds(value.to_str()?).ok()?),
+                "--as" => settings.job = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
             }
         }
@@ -207,14 +195,7 @@ pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
     if find(&args.name).is_none() {
         return Err(bad_usage(format!("no probe {}", args.name)));
     }
-    let started = worker::ChildSettings {
-        at_ns: args.started,
-        root: args.root.clone(),
-        sample: args.sample.map(Duration::from_secs_f64),
-        nccl: args.nccl.clone(),
-        job: args.job,
-    };
-    worker::child(&args.name, &started, |name, source| {
+    worker::child(&args.name, &args.settings, |name, source| {
         let Some(probe) = find(name) else { return };
         // The facts are thrown away: the parent establishes them from what is recorded here.
         let mut facts = Facts::new();

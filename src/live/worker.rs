@@ -451,7 +451,7 @@ impl<S: Source> Source for WatchedSource<S> {
 }
 
 /// The settings that a child gets from its parent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ChildSettings {
     /// When the recording began, in nanoseconds of `CLOCK_BOOTTIME`.
     pub at_ns: u64,
