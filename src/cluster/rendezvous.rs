@@ -178,15 +178,9 @@ impl Rendezvous {
         };
         let (sender, visits) = mpsc::channel();
         // Nodes without a key of their own get one for this run. Without random numbers there is no key, and then no node relays for another.
-        let of_run = || {
-            Some(hex(&[
-                random::random_bytes().ok()?,
-                random::random_bytes().ok()?,
-            ]))
-        };
         let (key, fanin) = match (&self.trust, self.fanin) {
             (Trust::Allocation(_), Some(fanin)) => {
-                let key = of_run();
+                let key = random::hex_key().ok();
                 let fanin = key.is_some().then_some(fanin);
                 (key, fanin)
             }
@@ -251,11 +245,6 @@ fn listen(port: u16, trust: &Trust) -> io::Result<TcpListener> {
     let _ = rustix::net::listen(&listener, LISTEN_BACKLOG);
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-fn hex(bytes: &[[u8; 16]]) -> String {
-    let bytes = bytes.iter().flatten();
-    bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

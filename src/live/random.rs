@@ -1,5 +1,7 @@
 //! Random numbers of the kernel.
 
+use crate::source::wire::to_hex;
+
 /// Sixteen random bytes, for the key of a recording's pseudonyms.
 ///
 /// # Errors
@@ -13,6 +15,16 @@ pub fn random_bytes() -> std::io::Result<[u8; 16]> {
     } else {
         Ok(bytes)
     }
+}
+
+/// A key of a run, in hexadecimal digits.
+///
+/// # Errors
+///
+/// Those of [`random_bytes`].
+pub fn hex_key() -> std::io::Result<String> {
+    let bytes = [random_bytes()?, random_bytes()?];
+    Ok(to_hex(bytes.as_flattened()))
 }
 
 /// A number that no other run has, below 2^53, which JSON's readers keep whole; 0 if the kernel gives no random numbers.

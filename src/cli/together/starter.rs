@@ -206,7 +206,7 @@ fn run(
         }
     };
     let told = RunAssignment {
-        key: key()?,
+        key: random::hex_key().context("no random key")?,
         rank: 0,
         nodes: nodes.len() as u64,
         names: nodes.iter().map(|node| node.host.clone()).collect(),
@@ -221,14 +221,6 @@ fn run(
 /// Whether each host takes this name for itself.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
-/// A key that nobody can guess.
-fn key() -> anyhow::Result<String> {
-    let random = || random::random_bytes().context("no random key");
-    let bytes = [random()?, random()?];
-    let bytes = bytes.iter().flatten();
-    Ok(bytes.map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Begins with rank 0, at whose port the others come, and ends with it.
