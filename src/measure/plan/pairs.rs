@@ -283,6 +283,11 @@ pub struct PairDirection {
 }
 
 impl PairDirection {
+    /// Both ends.
+    pub fn ends(self) -> (End, End) {
+        (self.from, self.to)
+    }
+
     /// The way back.
     pub fn back(self) -> PairDirection {
         PairDirection {

@@ -1,6 +1,6 @@
 //! What the failures among many pairs accuse: a node, an adapter, a rail, or these two ends alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::schedule::End;
 
@@ -33,17 +33,11 @@ pub enum Blame {
 pub fn blame(tried: &[Tried]) -> Vec<Blame> {
     let mut open: Vec<&Tried> = tried.iter().filter(|tried| tried.bad).collect();
     let mut found = Vec::new();
-    if open.len() == tried.len()
-        && ends(tried)
-            .map(|(node, _)| node)
-            .collect::<BTreeSet<_>>()
-            .len()
-            > 2
-    {
+    let nodes: BTreeSet<usize> = ends(tried).map(|(node, _)| node).collect();
+    if open.len() == tried.len() && nodes.len() > 2 {
         return vec![Blame::Everything];
     }
     let rails: BTreeSet<usize> = ends(tried).map(|(_, rail)| rail).collect();
-    let nodes: BTreeSet<usize> = ends(tried).map(|(node, _)| node).collect();
     // What covers most comes first: a dead node is not told as eight dead adapters.
     let candidates = nodes
         .into_iter()
@@ -75,49 +69,19 @@ pub fn blame(tried: &[Tried]) -> Vec<Blame> {
     found
 }
 
-/// Pairs that settle what is open after a first pass: each accused end with others that had a good pair, at most `most` of them.
-pub fn again(tried: &[Tried], most: usize) -> BTreeMap<End, Vec<End>> {
-    let good: BTreeSet<End> = tried
-        .iter()
-        .filter(|tried| !tried.bad)
-        .flat_map(|tried| [tried.ends.0, tried.ends.1])
-        .collect();
-    let mut settle = BTreeMap::new();
-    for blame in blame(tried) {
-        let accused = match blame {
-            Blame::Pair(a, b) => vec![a, b],
-            Blame::Adapter(end) => vec![end],
-            // Every pair of theirs was tried.
-            Blame::Everything | Blame::Node(_) | Blame::Rail(_) => Vec::new(),
-        };
-        for end in accused {
-            let partner = |tried: &Tried| match tried.ends {
-                (a, b) if a == end => Some(b),
-                (a, b) if b == end => Some(a),
-                _ => None,
-            };
-            let known: BTreeSet<End> = tried.iter().filter_map(partner).collect();
-            let others = good
-                .iter()
-                .filter(|other| other.0 != end.0 && !known.contains(other));
-            settle.insert(end, others.take(most).copied().collect());
-        }
-    }
-    settle
-}
-
 fn ends(tried: &[Tried]) -> impl Iterator<Item = End> + '_ {
     tried.iter().flat_map(|tried| [tried.ends.0, tried.ends.1])
 }
 
 impl Blame {
-    fn covers(self, (a, b): (End, End)) -> bool {
+    /// Whether a pair involves it.
+    pub fn covers(self, (a, b): (End, End)) -> bool {
         match self {
             Blame::Everything => true,
             Blame::Node(node) => a.0 == node || b.0 == node,
             Blame::Rail(rail) => a.1 == rail || b.1 == rail,
             Blame::Adapter(end) => a == end || b == end,
-            Blame::Pair(one, other) => (a, b) == (one, other),
+            Blame::Pair(one, other) => [(a, b), (b, a)].contains(&(one, other)),
         }
     }
 
@@ -195,24 +159,6 @@ mod tests {
         assert_eq!(
             blame(&all(8, 1, |a, _| a.0 == 2 || a.0 == 5)),
             [Blame::Node(2), Blame::Node(5)]
-        );
-    }
-
-    #[test]
-    fn a_second_pass_tries_the_accused_with_who_can() {
-        let tried = [
-            Tried {
-                ends: ((0, 0), (1, 0)),
-                bad: true,
-            },
-            Tried {
-                ends: ((2, 0), (3, 0)),
-                bad: false,
-            },
-        ];
-        assert_eq!(
-            again(&tried, 1),
-            [((0, 0), vec![(2, 0)]), ((1, 0), vec![(2, 0)])].into()
         );
     }
 }

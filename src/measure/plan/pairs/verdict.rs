@@ -122,9 +122,9 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         let tried = tried(&ways, &bad, |way| is_known(results, *way, problem));
         let mut told: BTreeSet<PairDirection> = BTreeSet::new();
         for blame in accused(results, &tried) {
-            let of_blame = |way: &&PairDirection| covers(blame, **way);
+            let of_blame = |way: &&PairDirection| blame.covers(way.ends());
             // A weak sign tells how far a problem reaches. By itself it is none: a busy processor gives as much.
-            if !strong.iter().any(|way| covers(blame, *way)) {
+            if !strong.iter().any(|way| blame.covers(way.ends())) {
                 continue;
             }
             let accusing: Vec<PairDirection> = bad.iter().filter(of_blame).copied().collect();
@@ -197,10 +197,10 @@ fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
     };
     let (well, bad) = (among(false), among(true));
     let mut certain: Vec<Blame> = well.into_iter().filter(|one| bad.contains(one)).collect();
-    let alone = known.iter().filter(|tried| tried.bad).filter(|tried| {
-        let of_pair = way(tried.ends.0, tried.ends.1);
-        !certain.iter().any(|blame| covers(*blame, of_pair))
-    });
+    let alone = known
+        .iter()
+        .filter(|tried| tried.bad)
+        .filter(|tried| !certain.iter().any(|blame| blame.covers(tried.ends)));
     let alone: Vec<Blame> = alone
         .map(|tried| Blame::Pair(tried.ends.0, tried.ends.1))
         .collect();
@@ -461,17 +461,6 @@ fn short(results: &Results, way: PairDirection) -> Option<(u64, u64)> {
     let packet = results.reached(way)?.packet?;
     let mtu = results.plan.rail(way.from)?.mtu.min(65_535);
     (packet < mtu).then_some((packet, mtu))
-}
-
-fn covers(blame: Blame, way: PairDirection) -> bool {
-    let ends = [way.from, way.to];
-    match blame {
-        Blame::Everything => true,
-        Blame::Node(node) => ends.iter().any(|end| end.0 == node),
-        Blame::Rail(rail) => ends.iter().any(|end| end.1 == rail),
-        Blame::Adapter(adapter) => ends.contains(&adapter),
-        Blame::Pair(a, b) => ends == [a, b] || ends == [b, a],
-    }
 }
 
 #[cfg(test)]

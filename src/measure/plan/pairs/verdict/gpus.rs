@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::wording::{self, rate};
-use super::{Direction, Suspect, SuspectProblem, Thresholds, covers, tried, with_weak};
+use super::{Direction, Suspect, SuspectProblem, Thresholds, tried, with_weak};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{Flow, Gpu, Memory, PairDirection, Results};
@@ -54,7 +54,7 @@ fn accused(
 ) -> Vec<Suspect> {
     let tried = tried(ways, bad, |way| is_known(way) || is_known(&way.back()));
     let one = |blame: Blame| {
-        let accusing = bad.iter().filter(|way| covers(blame, **way));
+        let accusing = bad.iter().filter(|way| blame.covers(way.ends()));
         suspect(results, problem, blame, accusing.copied().collect())
     };
     let blamed = super::accused(results, &tried);
