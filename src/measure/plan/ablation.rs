@@ -5,7 +5,7 @@
 //! by how far the rounds of the baseline lie apart; from six on it is that of order statistics.
 
 use super::host_arms;
-use super::statistics::{median, range_of_median};
+use super::statistics::{extremes, median, range_of_median};
 use crate::fact::arm::Outcome;
 pub use crate::fact::arms::{Figures, Set};
 use crate::fact::factor::FactorChange;
@@ -45,10 +45,7 @@ impl Figures {
     /// How far all rounds lie apart, of their median, in percent.
     pub fn apart(&self) -> Option<f64> {
         let values = self.values();
-        let (low, high) = (
-            values.iter().copied().reduce(f64::min)?,
-            values.iter().copied().reduce(f64::max)?,
-        );
+        let (low, high) = extremes(&values)?;
         let median = median(&values).filter(|m| *m > 0.0)?;
         Some(100.0 * (high - low) / median)
     }
@@ -92,14 +89,9 @@ impl Effect {
             }
         };
         let effect = median(&values)?;
-        let (mut lower, mut upper, few) = match range_of_median(&values) {
-            Some((lower, upper)) => (lower, upper, false),
-            None => (
-                values.iter().copied().fold(f64::INFINITY, f64::min),
-                values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-                true,
-            ),
-        };
+        let ends = range_of_median(&values);
+        let few = ends.is_none();
+        let (mut lower, mut upper) = ends.or_else(|| extremes(&values))?;
         // What was rounded when it was written down may be half a digit more or less, at both ends.
         if let (Some(before), Some(after)) = (reference.figure(), arm.figure())
             && before > reference.resolution
@@ -183,8 +175,7 @@ pub fn ends_of(values: &[f64], noise: f64) -> Option<(f64, f64)> {
     if let Some(ends) = range_of_median(values) {
         return Some(ends);
     }
-    let low = values.iter().copied().reduce(f64::min)?;
-    let high = values.iter().copied().reduce(f64::max)?;
+    let (low, high) = extremes(values)?;
     Some((
         low * (1.0 - noise / 100.0).max(0.0),
         high * (1.0 + noise / 100.0),
@@ -364,9 +355,9 @@ pub fn name_of(set: &Set) -> String {
         | FactorChange::ShmOff
         | FactorChange::P2pOff
         | FactorChange::GdrOff
+        | FactorChange::GdrAnywhere
         | FactorChange::NvlsOff
         | FactorChange::PxnOff) => kind.word().to_owned(),
-        kind @ FactorChange::GdrAnywhere => kind.word().to_owned(),
         kind @ (FactorChange::CrossNic | FactorChange::QueuePairs | FactorChange::Algorithm) => {
             format!("{}={}", kind.word(), value.to_ascii_lowercase())
         }

@@ -29,6 +29,12 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some(100.0 * apart / median)
 }
 
+/// The least and the greatest.
+pub fn extremes(values: &[f64]) -> Option<(f64, f64)> {
+    let least = values.iter().copied().reduce(f64::min)?;
+    Some((least, values.iter().copied().reduce(f64::max)?))
+}
+
 /// The value below which three quarters of them lie.
 pub fn upper_quartile(values: &[f64]) -> Option<f64> {
     quantile(&sorted(values), 0.75)
