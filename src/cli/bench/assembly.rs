@@ -143,8 +143,7 @@ pub fn measure(
             let choose = |facts: &Facts, node| measuring::choose(facts, node, who);
             let (recording, why) = measuring::measured(who, choose, |recording, ranks| {
                 let points = points(&ranks)?;
-                let show = output::progress;
-                measure_points(recording, ranks, points, 1, deadline, None, show)
+                measure_points(recording, ranks, points, deadline, output::progress)
             })?;
             return Ok(SharedVerdict::alone().end(recording, why));
         }

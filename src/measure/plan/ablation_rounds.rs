@@ -19,21 +19,14 @@ pub fn round_in_words(round: u64, rounds: u64) -> String {
     }
 }
 
-/// What a run gave.
-pub enum RunOutcome {
-    /// Its figure, which is valid.
-    Figure(f64),
-    /// None. The arm is not run again: it would fail again.
-    Failed,
-}
-
-/// Carries out runs by `run`, which gets the arm and the round, and gives what each arm reached. There are `rounds` at least while `is_spent` says that time is
-/// left. A run may add arms: they are run in the same round.
+/// Carries out runs by `run`, which gets the arm and the round, and gives what each arm reached. An arm whose run has no valid figure is not run
+/// again: it would fail again. There are `rounds` at least while `is_spent` says that time is left. A run may add arms: they are run in the same
+/// round.
 pub fn carry_out_rounds<E>(
     rounds: u64,
     is_spent: impl Fn() -> bool,
     arms: &Cell<usize>,
-    mut run: impl FnMut(usize, u64) -> Result<RunOutcome, E>,
+    mut run: impl FnMut(usize, u64) -> Result<Option<f64>, E>,
 ) -> Result<Vec<Figures>, E> {
     let mut figures: Vec<Figures> = Vec::new();
     let mut bad: Vec<bool> = Vec::new();
@@ -48,16 +41,12 @@ pub fn carry_out_rounds<E>(
             if (!needed && is_spent()) || bad.get(arm) != Some(&false) {
                 continue;
             }
-            let outcome = run(arm, round)?;
+            let figure = run(arm, round)?;
             open.extend(known..arms.get());
-            match outcome {
-                RunOutcome::Figure(figure) => {
-                    if let Some(of) = figures.get_mut(arm) {
-                        of.rounds.insert(round, figure);
-                    }
-                }
-                RunOutcome::Failed => bad[arm] = true,
-            }
+            bad[arm] = figure.is_none();
+            figures[arm]
+                .rounds
+                .extend(figure.map(|figure| (round, figure)));
         }
         let close = figures
             .iter()
@@ -76,7 +65,11 @@ pub fn carry_out_rounds<E>(
 mod tests {
     use super::*;
 
-    fn count(rounds: u64, is_spent: bool, figure: impl Fn(usize, u64) -> RunOutcome) -> Vec<usize> {
+    fn count(
+        rounds: u64,
+        is_spent: bool,
+        figure: impl Fn(usize, u64) -> Option<f64>,
+    ) -> Vec<usize> {
         let mut runs = vec![0; 3];
         carry_out_rounds(
             rounds,
@@ -110,7 +103,7 @@ mod tests {
                     arms.set(3);
                 }
                 runs.push((round, arm));
-                Ok::<_, String>(RunOutcome::Figure(1.0))
+                Ok::<_, String>(Some(1.0))
             },
         )
         .unwrap();
@@ -122,16 +115,16 @@ mod tests {
 
     #[test]
     fn rounds_end_when_figures_agree_or_time_is_spent() {
-        assert_eq!(count(3, false, |_, _| RunOutcome::Figure(1.0)), [3, 3, 3]);
-        let noisy = |arm: usize, round: u64| RunOutcome::Figure(1.0 + (arm as u64 * round) as f64);
+        assert_eq!(count(3, false, |_, _| Some(1.0)), [3, 3, 3]);
+        let noisy = |arm: usize, round: u64| Some(1.0 + (arm as u64 * round) as f64);
         assert_eq!(count(3, false, noisy), [9, 9, 9]);
         let hung = |arm: usize, _| match arm {
-            1 => RunOutcome::Failed,
-            _ => RunOutcome::Figure(1.0),
+            1 => None,
+            _ => Some(1.0),
         };
         assert_eq!(count(3, false, hung), [3, 1, 3]);
-        assert_eq!(count(3, false, |_, _| RunOutcome::Failed), [1, 1, 1]);
-        assert_eq!(count(3, true, |_, _| RunOutcome::Figure(1.0)), [2, 1, 1]);
-        assert_eq!(count(1, true, |_, _| RunOutcome::Figure(1.0)), [1, 1, 1]);
+        assert_eq!(count(3, false, |_, _| None), [1, 1, 1]);
+        assert_eq!(count(3, true, |_, _| Some(1.0)), [2, 1, 1]);
+        assert_eq!(count(1, true, |_, _| Some(1.0)), [1, 1, 1]);
     }
 }

@@ -11,18 +11,17 @@ use super::buffer_memory::check_buffers;
 use super::plan_runs::run_once;
 use super::progress::{ShowProgress, measuring};
 use super::ranks::RankProcess;
-use super::record_runs::record_runs;
+use super::record_runs::{read_runs, record_runs};
 use super::team::Team;
 use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmRequest, arms, gdr_off};
-use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds, round_in_words};
+use crate::measure::plan::ablation_rounds::{carry_out_rounds, round_in_words};
 use crate::measure::plan::host_arms::host_arms;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::reply::{RankReply, measured_points};
-use crate::measure::plan::results::{Results, RunResult};
-use crate::measure::plan::run::{Arm, Backend, Plan, Point, RankPlacement, Run};
+use crate::measure::plan::reply::measured_points;
+use crate::measure::plan::run::{Arm, Backend, NAME, Plan, Point, RankPlacement, Run};
 use crate::nccl_log::Digest;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
@@ -144,7 +143,7 @@ fn run_rounds(
                 show(measuring(&run, step, until));
             })?;
             plan.adopt(&measured_points(&lines));
-            let outcome = outcome(&plan, run, &lines);
+            let figure = figure(&plan, run, &lines);
             if let (0, 0, Some(uses_gdr)) = (arm, round, request.uses_gdr)
                 && digest(&plan, run, &lines).is_some_and(uses_gdr)
             {
@@ -152,12 +151,11 @@ fn run_rounds(
                 arms.set(plan.arms.len());
             }
             all.extend(lines);
-            anyhow::Ok(outcome)
+            anyhow::Ok(figure)
         },
     )?;
     show(Progress::Done);
-    record_runs(recording, plan.to_value(), all);
-    recording.end();
+    record_runs(recording, (NAME, Plan::question()), plan.to_value(), all);
     Ok(())
 }
 
@@ -173,41 +171,22 @@ fn add_arm_without_gdr(plan: &mut Plan) {
     }
 }
 
-/// What the lines of a run say of it.
-fn outcome(plan: &Plan, run: Run, lines: &[Line]) -> RunOutcome {
-    let ranks: Vec<Result<RankReply, String>> = lines
-        .iter()
-        .take(plan.ranks.len())
-        .map(|line| match line.value() {
-            Some(value) => RankReply::deserialize(value).map_err(|e| e.to_string()),
-            None => Err("no reply".into()),
-        })
-        .collect();
-    let at = lines.iter().filter_map(|line| match line {
-        Line::Reply { reply, .. } => Some(reply.at),
-        _ => None,
-    });
-    let result = RunResult {
-        run,
-        at: at.take(ranks.len()).collect(),
-        ranks,
+/// The figure of a run, if it is valid.
+fn figure(plan: &Plan, run: Run, lines: &[Line]) -> Option<f64> {
+    let plan = Plan {
+        runs: vec![run],
+        ..plan.clone()
     };
+    let results = read_runs(&plan, lines.to_vec())?;
+    let result = results.runs.first()?;
     let well = result.ranks.iter().all(Result::is_ok) && result.troubles().is_empty();
-    let results = Results {
-        plan: Plan {
-            runs: vec![run],
-            ..plan.clone()
-        },
-        runs: vec![result],
-    };
     // Arms are compared by the last of their points.
     let rows = results.rows(run.arm);
-    let last = plan.points.len().saturating_sub(1);
-    let row = rows.get(last).filter(|row| well && row.wrong == 0);
-    match row.and_then(|row| row.time()) {
-        Some(time) if time > 0.0 => RunOutcome::Figure(1.0 / time),
-        _ => RunOutcome::Failed,
-    }
+    let row = rows.get(plan.points.len().saturating_sub(1))?;
+    let time = row
+        .time()
+        .filter(|time| well && row.wrong == 0 && *time > 0.0);
+    time.map(|time| 1.0 / time)
 }
 
 /// What NCCL wrote in a run.

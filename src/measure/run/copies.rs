@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::progress::{ShowProgress, measuring};
+use super::record_runs::record_runs;
 use crate::live::worker::Progress;
 use crate::live::worker::measure::{Measuring, measure};
 use crate::measure::plan::p2p::{Cell, End, NAME, Outcome, Plan};
@@ -20,11 +21,7 @@ pub fn measure_copies(
     show: ShowProgress,
 ) {
     let lines = run_plan(plan, recording.header.boottime_ns, deadline, show);
-    recording.replace(NAME, Plan::question(), plan.to_value());
-    for line in lines {
-        recording.add(line);
-    }
-    recording.end();
+    record_runs(recording, (NAME, Plan::question()), plan.to_value(), lines);
 }
 
 /// Measures each cell of the plan. If copies between a GPU and the host fail, the GPU is not tried further; if a copy between two GPUs fails, both directions

@@ -11,7 +11,7 @@ use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::rank_choice::ChosenRanks;
 use crate::measure::plan::reply::measured_points;
-use crate::measure::plan::run::{Plan, Point, Run};
+use crate::measure::plan::run::{NAME, Plan, Point, Run};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
 
@@ -37,41 +37,27 @@ pub(super) fn run_once(
     }
 }
 
-/// Measures these operations in so many runs of the baseline, and records them; or says why nothing was measured.
-///
-/// # Errors
-///
-/// A node is gone.
+/// Measures these operations on this node, and records them; or says why nothing was measured.
 pub fn measure_points(
     recording: &mut Recording,
     ranks: ChosenRanks,
     points: Vec<Point>,
-    rounds: u64,
     deadline: Duration,
-    team: Option<&Team>,
     show: ShowProgress,
 ) -> anyhow::Result<Option<String>> {
-    let own = team.map(|team| team.own_of(&ranks));
-    if let Err(why) = check_buffers(own.as_ref().unwrap_or(&ranks), &points) {
+    if let Err(why) = check_buffers(&ranks, &points) {
         return Ok(Some(why));
     }
-    let mut plan = ranks.plan(points, rounds, clock::boottime_ns());
+    let mut plan = ranks.plan(points, 1, clock::boottime_ns());
     let how = RankProcess::of(recording, deadline);
     let mut lines = Vec::new();
-    for (number, run) in plan.runs.clone().into_iter().enumerate() {
-        let came = run_once(&how, &plan, run, team, |step| {
-            let of = plan.runs.len();
-            let name = match of {
-                1 => String::new(),
-                _ => format!("run {} of {of}", number + 1),
-            };
-            show(measuring(&name, step, None));
-        })?;
-        plan.adopt(&measured_points(&came));
-        lines.extend(came);
+    for run in &plan.runs {
+        lines.extend(run_once(&how, &plan, *run, None, |step| {
+            show(measuring("", step, None));
+        })?);
     }
+    plan.adopt(&measured_points(&lines));
     show(Progress::Done);
-    record_runs(recording, plan.to_value(), lines);
-    recording.end();
+    record_runs(recording, (NAME, Plan::question()), plan.to_value(), lines);
     Ok(None)
 }

@@ -13,10 +13,5 @@ pub(in crate::measure::run) fn measuring<'p>(
     Progress::Measuring { run, step, until }
 }
 
-/// Nothing, until the next step: something else is written.
-pub(in crate::measure::run) fn clearing() -> Progress<'static> {
-    Progress::Waiting(&[])
-}
-
 /// Shows a step to a person. The command line has the display.
 pub type ShowProgress = fn(Progress<'_>);

@@ -119,8 +119,8 @@ impl Team {
         let how = RankProcess::of(recording, deadline);
         let lines = self.make(&how, &plan, "whole")?.unwrap_or_default();
         plan.adopt(&measured_points(&lines));
-        record_runs(recording, plan.to_value(), lines);
-        recording.end();
+        let question = (NAME, Plan::question());
+        record_runs(recording, question, plan.to_value(), lines);
         if parts.inside {
             let mut scopes = Scopes::default();
             if let Some(whole) = self.whole(recording)? {

@@ -10,12 +10,13 @@ use regex_lite::Regex;
 use super::spent_after;
 use crate::live::clock;
 use crate::live::worker::Progress;
-use crate::measure::plan::ablation_rounds::{RunOutcome, carry_out_rounds, round_in_words};
+use crate::measure::plan::ablation_rounds::{carry_out_rounds, round_in_words};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::job::JobPlan;
 use crate::measure::plan::run::{NAME, Run};
 use crate::measure::run::job::{self, JobOptions};
-use crate::measure::run::progress::{ShowProgress, clearing, measuring};
+use crate::measure::run::progress::{ShowProgress, measuring};
+use crate::measure::run::record_runs::record_runs;
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
 
@@ -59,7 +60,7 @@ pub fn measure_job(
             let what = format!("{}: {name}", round_in_words(round, runs.rounds));
             show(measuring(&what, "", until));
             let (reply, lines) = job::run(&how, &plan, run, |bytes| {
-                show(clearing());
+                show(Progress::Waiting(&[]));
                 // The report does not depend on the job's output.
                 let _ = output.write_all(bytes);
                 // A line that is not complete is not written over.
@@ -68,18 +69,12 @@ pub fn measure_job(
                 }
             });
             all.extend(lines);
-            Ok::<_, Infallible>(match reply.reached(&plan) {
-                Some(figure) => RunOutcome::Figure(figure),
-                None => RunOutcome::Failed,
-            })
+            Ok::<_, Infallible>(reply.reached(&plan))
         },
     );
     show(Progress::Done);
-    recording.replace(NAME, ablation_table::question(), plan.to_value());
-    for line in all {
-        recording.add(line);
-    }
-    recording.end();
+    let question = ablation_table::question();
+    record_runs(recording, (NAME, question), plan.to_value(), all);
 }
 
 /// The last match of an expression: its first group, if it has one.

@@ -11,8 +11,9 @@ use crate::measure::plan::results::Results;
 use crate::measure::plan::run::{NAME, Plan, Point, RankPlacement};
 use crate::measure::plan::scope::{COMPARED, Scope, Scopes};
 use crate::measure::run::ranks::{self, RankProcess};
+use crate::measure::run::record_runs::{read_runs, record_runs};
 use crate::source::recording::Recording;
-use crate::source::wire::{self, Line};
+use crate::source::wire::Line;
 
 /// Bytes of an operation whose time is that of its steps.
 const FEW: u64 = 8;
@@ -112,7 +113,7 @@ impl Team {
         let plan = chosen.plan(vec![point], 1, clock::boottime_ns());
         let plan = self.agree_on(&format!("{name} plan"), &plan)?;
         let lines = self.make(how, &plan, name)?;
-        Ok(lines.and_then(|lines| results(&plan, lines)))
+        Ok(lines.and_then(|lines| read_runs(&plan, lines)))
     }
 
     /// What this node's ranks reach alone.
@@ -122,7 +123,7 @@ impl Team {
         }
         let run = *plan.runs.first()?;
         let lines = ranks::run(how, plan, run, |_, _| {});
-        let results = results(plan, lines)?;
+        let results = read_runs(plan, lines)?;
         Scope::of(&results, Some(self.name(self.own)))
     }
 }
@@ -139,24 +140,12 @@ pub fn record_parts(recording: &mut Recording, mut scopes: Scopes, compared: boo
             plan[key] = Value::Bool(true);
         }
     }
-    recording.replace(NAME, Plan::question(), plan);
-    let at = recording.duration();
-    recording.add(Line::of(NAME, Scopes::question(), &scopes, at));
-    recording.end();
+    let line = Line::of(NAME, Scopes::question(), &scopes, recording.duration());
+    record_runs(recording, (NAME, Plan::question()), plan, vec![line]);
 }
 
 /// The bus bandwidth of the last operation of these lines in bits per second, where it is valid.
 pub(super) fn busbw(plan: &Plan, lines: &[Line]) -> Option<u64> {
-    let results = results(plan, lines.to_vec())?;
+    let results = read_runs(plan, lines.to_vec())?;
     Some(Scope::of(&results, None)?.busbw)
-}
-
-/// What the lines of a plan's runs say, as a recording of its own.
-fn results(plan: &Plan, lines: Vec<Line>) -> Option<Results> {
-    let mut recording = Recording::new(wire::Header::default());
-    recording.add(Line::of(NAME, Plan::question(), &plan.to_value(), 0));
-    for line in lines {
-        recording.add(line);
-    }
-    Results::read(&recording.of(NAME)).ok()
 }
