@@ -197,6 +197,12 @@ impl Session {
         &self.names
     }
 
+    /// The name of the node of this rank.
+    pub fn name(&self, rank: u64) -> String {
+        let name = self.names.get(&rank).cloned();
+        name.unwrap_or_else(|| format!("rank {rank}"))
+    }
+
     /// This node's address on its connection to rank 0; on rank 0, that of the first connection.
     pub fn address(&self) -> Option<IpAddr> {
         self.address

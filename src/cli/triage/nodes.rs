@@ -68,7 +68,7 @@ pub(super) fn compare(
             pairs_bench::put(recording, &results);
         }
     }
-    scopes.whole = whole.scope();
+    scopes.whole = whole.scope.clone();
     let is_open = is_open(&scopes, &limits) && !accuses;
     let is_asked = nodes > 2 && is_open && !left().is_zero();
     if team.agree("halves", is_asked)? {

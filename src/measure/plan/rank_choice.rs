@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::gpu_choice::{choose_gpus, occupied};
 use super::nccl_library;
 use super::pairs::rail_choice::choose_rails;
@@ -63,7 +65,7 @@ pub enum RankChoiceError {
 }
 
 /// The ranks that take part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChosenRanks {
     /// The backend that moves the data.
     pub backend: Backend,
@@ -187,9 +189,7 @@ fn choose_nccl_ranks(
     }
     let library = library.map_err(RankChoiceError::Node)?;
     notes.push(format!("NCCL {}, {}", library.path, library.why));
-    if let Some(why) = first_occupied(facts, node, request, &gpus) {
-        return Err(RankChoiceError::Node(why));
-    }
+    refuse_occupied(facts, node, request, &gpus)?;
     if let Some(ranks) = request.ranks {
         if ranks as usize > gpus.len() {
             let why = format!("--ranks {ranks}: CUDA shows {} GPUs", gpus.len());
@@ -218,9 +218,7 @@ fn choose_verbs_on_gpus(
     if gpus.is_empty() {
         return Err(RankChoiceError::Node("CUDA shows no GPU".into()));
     }
-    if let Some(why) = first_occupied(facts, node, request, gpus) {
-        return Err(RankChoiceError::Node(why));
-    }
+    refuse_occupied(facts, node, request, gpus)?;
     let count = request.ranks.unwrap_or(gpus.len().max(2) as u64);
     let ranks = (0..count as usize).zip(gpus.iter().cycle());
     let ranks = ranks.map(|(rank, gpu)| {
@@ -234,18 +232,20 @@ fn choose_verbs_on_gpus(
     })
 }
 
-/// Why one of these GPUs cannot be measured.
-fn first_occupied(
+/// Refuses the first of these GPUs that cannot be measured.
+fn refuse_occupied(
     facts: &Facts,
     node: Id,
     request: &RankRequest,
     gpus: &[Arc<str>],
-) -> Option<String> {
-    if request.force {
-        return None;
+) -> Result<(), RankChoiceError> {
+    let mut obstacles = gpus.iter().filter_map(|gpu| occupied(facts, node, gpu));
+    match obstacles.next().filter(|_| !request.force) {
+        Some(why) => Err(RankChoiceError::Node(format!(
+            "{why} (--force measures at the same time)"
+        ))),
+        None => Ok(()),
     }
-    let why = gpus.iter().find_map(|gpu| occupied(facts, node, gpu))?;
-    Some(format!("{why} (--force measures at the same time)"))
 }
 
 /// Gives ranks that use sockets the addresses of these names, which may be interfaces, else those of the node's rails; ranks that use RDMA an address

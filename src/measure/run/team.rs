@@ -74,15 +74,10 @@ pub struct Whole {
     /// The operation whose parts are measured.
     point: Point,
     /// What they reached, at rank 0.
-    scope: Option<Scope>,
+    pub scope: Option<Scope>,
 }
 
 impl Whole {
-    /// What all nodes reached, at rank 0.
-    pub fn scope(&self) -> Option<Scope> {
-        self.scope.clone()
-    }
-
     /// The plan by which they measured it, for arms beside it: with the operation as its parts have it.
     pub fn for_arms(&self) -> Plan {
         let last = self.plan.points.len().saturating_sub(1);
@@ -182,24 +177,16 @@ impl Team {
     /// The name of the node at this place.
     fn name(&self, node: usize) -> String {
         let rank = self.members.get(node).copied().unwrap_or(0);
-        let name = self.session.names().get(&rank).cloned();
-        name.unwrap_or_else(|| format!("rank {rank}"))
+        self.session.name(rank)
     }
 
     /// Why one of the nodes cannot go on; `None` if all can.
     fn unable(&self, step: &str, own: Option<String>) -> anyhow::Result<Option<String>> {
         let all = (self.session).exchange(step, &[], StepAudience::Everyone, SLACK, json!(own))?;
-        let name = |rank: &u64| self.session.names().get(rank).cloned().unwrap_or_default();
-        let gone = all.missing.iter().next();
-        let unable = all
-            .values
-            .iter()
-            .find_map(|(rank, why)| Some((rank, why.as_str()?)));
-        Ok(match (gone, unable) {
-            (Some((rank, why)), _) => Some(format!("{}: {why}", name(rank))),
-            (None, Some((rank, why))) => Some(format!("{}: {why}", name(rank))),
-            (None, None) => None,
-        })
+        let gone = all.missing.iter().map(|(rank, why)| (rank, why.as_str()));
+        let unable = (all.values.iter()).filter_map(|(rank, why)| Some((rank, why.as_str()?)));
+        let first = gone.chain(unable).next();
+        Ok(first.map(|(rank, why)| format!("{}: {why}", self.session.name(*rank))))
     }
 
     /// The plan of rank 0, which all nodes take: the buffers hold what follows from its seed.

@@ -77,11 +77,7 @@ pub fn decide(
     let nodes: Vec<(String, NodeAbility)> = all
         .values
         .into_iter()
-        .filter_map(|(rank, value)| {
-            let name = session.names().get(&rank).cloned();
-            let name = name.unwrap_or_else(|| format!("rank {rank}"));
-            Some((name, serde_json::from_value(value).ok()?))
-        })
+        .filter_map(|(rank, value)| Some((session.name(rank), serde_json::from_value(value).ok()?)))
         .collect();
     let (backend, why) = choose_backend(&nodes);
     let memory = match (backend, nodes.first()) {

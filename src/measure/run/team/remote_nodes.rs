@@ -43,10 +43,6 @@ impl RemoteNodes {
     fn left(&self) -> Duration {
         self.ends.saturating_duration_since(clock::now()) + SLACK
     }
-
-    fn node(&self, rank: u64) -> String {
-        self.session.names().get(&rank).cloned().unwrap_or_default()
-    }
 }
 
 impl RemoteRanks for RemoteNodes {
@@ -59,13 +55,18 @@ impl RemoteRanks for RemoteNodes {
             (self.session).exchange(&step, &members, StepAudience::Everyone, self.left(), value);
         let mut all = all.map_err(|error| error.to_string())?;
         if let Some((rank, why)) = all.missing.iter().next() {
-            return Err(format!("{}: {why}", self.node(*rank)));
+            return Err(format!("{}: {why}", self.session.name(*rank)));
         }
         let mut values = Vec::new();
         for (rank, count) in &self.counts {
             match all.values.remove(rank) {
                 Some(Value::Array(of_node)) if of_node.len() == *count => values.extend(of_node),
-                _ => return Err(format!("{}: it gave something else", self.node(*rank))),
+                _ => {
+                    return Err(format!(
+                        "{}: it gave something else",
+                        self.session.name(*rank)
+                    ));
+                }
             }
         }
         Ok(values)
@@ -77,14 +78,14 @@ impl RemoteRanks for RemoteNodes {
             Ok(all) => {
                 let gone = all.missing.iter().next();
                 let told = all.values.values().find_map(Value::as_str);
-                gone.map(|(rank, why)| format!("{}: {why}", self.node(*rank)))
+                gone.map(|(rank, why)| format!("{}: {why}", self.session.name(*rank)))
                     .or_else(|| told.map(str::to_owned))
             }
         }
     }
 
     fn report_failure(&self, why: &str) {
-        let own = self.node(self.session.rank());
+        let own = self.session.name(self.session.rank());
         self.session
             .end(&self.watched(), json!(format!("{why} (on {own})")));
     }

@@ -169,7 +169,11 @@ impl Team {
                         .get(rank)
                         .map_or("nothing came of it", String::as_str);
                     let why = format!("{}: {why}", self.name(node));
-                    Line::of(NAME, question, &stopped(why), at)
+                    let reply = RankReply {
+                        ended: Ended::Stopped { why },
+                        ..RankReply::default()
+                    };
+                    Line::of(NAME, question, &reply, at)
                 }));
             }
             for line in &came {
@@ -198,12 +202,5 @@ impl Team {
             at,
         ));
         Ok(Some(whole))
-    }
-}
-
-fn stopped(why: String) -> RankReply {
-    RankReply {
-        ended: Ended::Stopped { why },
-        ..RankReply::default()
     }
 }
