@@ -68,7 +68,7 @@ fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
         return Err(Gap::missing("a measurement by NCCL"));
     }
     let operation = facts.value(id, measurement::OPERATION)?;
-    let collective = Collective::from_name(&operation)
+    let collective = Collective::from_word(&operation)
         .ok_or_else(|| Gap::missing("a collective of that name"))?;
     let shape = Shape {
         nodes: facts.value(id, measurement::NODES)?,

@@ -163,12 +163,12 @@ impl MeasuredPoint {
         let collective = point.collective;
         let rates: Vec<f64> = row.seconds.iter().map(|seconds| 1.0 / seconds).collect();
         MeasuredPoint {
-            collective: collective.name(),
+            collective: collective.word(),
             size: point.bytes,
             count: shape.send.min(shape.receive) as u64,
-            dtype: point.dtype.name(),
+            dtype: point.dtype.word(),
             op: match collective.reduces() {
-                true => point.op.name(),
+                true => point.op.word(),
                 false => "none",
             },
             in_place: point.in_place,
@@ -252,7 +252,7 @@ impl Collectives {
         Collectives {
             schema: SCHEMA,
             node: facts.name(node).to_owned(),
-            backend: plan.backend.name(),
+            backend: plan.backend.word(),
             library: library(|reply| reply.library.clone()).or_else(|| plan.library.clone()),
             version: library(|reply| reply.version.clone()),
             ranks: ranks.collect(),
@@ -271,7 +271,7 @@ impl Collectives {
         Collectives {
             schema: SCHEMA,
             node: facts.name(node).to_owned(),
-            backend: Backend::Tcp.name(),
+            backend: Backend::Tcp.word(),
             nothing: Some(why),
             ..Collectives::default()
         }

@@ -111,7 +111,7 @@ impl Pairs {
                 to: way.to.0,
                 rail: way.from.1,
                 to_rail: way.to.1,
-                memory: memory.name(),
+                memory: memory.word(),
                 rate: flow.and_then(|flow| flow.rate()),
                 loss: flow.and_then(|flow| flow.loss()),
                 round_trip: flow
@@ -136,9 +136,9 @@ impl Pairs {
         Pairs {
             schema: SCHEMA,
             sentence,
-            backend: Some(results.plan.backend.name()),
+            backend: Some(results.plan.backend.word()),
             why: results.plan.why.as_ref().map(bench::Why::words),
-            memory: results.plan.memory.iter().map(|m| m.name()).collect(),
+            memory: results.plan.memory.iter().map(|m| m.word()).collect(),
             nodes: results.plan.nodes.clone(),
             silent: results.plan.silent.clone(),
             rails: results.plan.rails(),

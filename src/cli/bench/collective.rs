@@ -103,7 +103,7 @@ fn dtype(name: &str) -> Result<DataType, String> {
 }
 
 fn reduction(name: &str) -> Result<Reduction, String> {
-    Reduction::from_name(name).ok_or_else(|| "one of sum, min, max".into())
+    Reduction::from_word(name).ok_or_else(|| "one of sum, min, max".into())
 }
 
 /// Runs the subcommand.

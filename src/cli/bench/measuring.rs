@@ -98,7 +98,7 @@ pub const NOT_OF_A_RECORDING: [&str; 10] = [
 ];
 
 fn backend(name: &str) -> Result<Backend, String> {
-    Backend::from_name(name).ok_or_else(|| "one of nccl, verbs, tcp".into())
+    Backend::from_word(name).ok_or_else(|| "one of nccl, verbs, tcp".into())
 }
 
 /// The size of an operation: the smallest has one element.

@@ -35,16 +35,6 @@ written! {
 }
 
 impl Collective {
-    /// The name, as on the command line and in recordings.
-    pub fn name(self) -> &'static str {
-        self.word()
-    }
-
-    /// The collective of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::from_word(name)
-    }
-
     /// Whether ranks add up what they hold: the others only move it.
     pub fn reduces(self) -> bool {
         matches!(
@@ -83,27 +73,16 @@ impl Collective {
     pub fn shape(self, elements: usize, ranks: usize) -> Shape {
         let part = elements / ranks.max(1);
         let whole = part * ranks.max(1);
-        match self {
+        let (send, receive) = match self {
             Collective::AllReduce
             | Collective::Broadcast
             | Collective::Reduce
-            | Collective::SendRecv => Shape {
-                send: elements,
-                receive: elements,
-            },
-            Collective::AllGather | Collective::Gather => Shape {
-                send: part,
-                receive: whole,
-            },
-            Collective::ReduceScatter | Collective::Scatter => Shape {
-                send: whole,
-                receive: part,
-            },
-            Collective::AllToAll => Shape {
-                send: whole,
-                receive: whole,
-            },
-        }
+            | Collective::SendRecv => (elements, elements),
+            Collective::AllGather | Collective::Gather => (part, whole),
+            Collective::ReduceScatter | Collective::Scatter => (whole, part),
+            Collective::AllToAll => (whole, whole),
+        };
+        Shape { send, receive }
     }
 }
 
@@ -136,11 +115,6 @@ written! {
 }
 
 impl DataType {
-    /// The name, as on the command line and in recordings.
-    pub fn name(self) -> &'static str {
-        self.word()
-    }
-
     /// The type of this name, or of that which nccl-tests gives it.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -177,18 +151,6 @@ written! {
         Min = "min",
         /// The greatest.
         Max = "max",
-    }
-}
-
-impl Reduction {
-    /// The name, as on the command line and in recordings.
-    pub fn name(self) -> &'static str {
-        self.word()
-    }
-
-    /// The reduction of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::from_word(name)
     }
 }
 
@@ -229,20 +191,20 @@ mod tests {
     #[test]
     fn names_lead_back() {
         for collective in Collective::ALL.iter().copied() {
-            assert_eq!(Collective::from_name(collective.name()), Some(collective));
+            assert_eq!(Collective::from_word(collective.word()), Some(collective));
             let json = serde_json::to_string(&collective).unwrap();
-            assert_eq!(json, format!("\"{}\"", collective.name()));
+            assert_eq!(json, format!("\"{}\"", collective.word()));
         }
-        assert_eq!(Collective::from_name("allreduce"), None);
+        assert_eq!(Collective::from_word("allreduce"), None);
         for dtype in DataType::ALL.iter().copied() {
-            assert_eq!(DataType::from_name(dtype.name()), Some(dtype));
+            assert_eq!(DataType::from_name(dtype.word()), Some(dtype));
             let json = serde_json::to_string(&dtype).unwrap();
-            assert_eq!(json, format!("\"{}\"", dtype.name()));
+            assert_eq!(json, format!("\"{}\"", dtype.word()));
         }
         for op in [Reduction::Sum, Reduction::Min, Reduction::Max] {
-            assert_eq!(Reduction::from_name(op.name()), Some(op));
+            assert_eq!(Reduction::from_word(op.word()), Some(op));
             let json = serde_json::to_string(&op).unwrap();
-            assert_eq!(json, format!("\"{}\"", op.name()));
+            assert_eq!(json, format!("\"{}\"", op.word()));
         }
     }
 

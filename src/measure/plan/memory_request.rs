@@ -41,7 +41,7 @@ impl MemoryRequest {
             return Err(format!(
                 "--memory: {} puts together what arrives, which the processor does in the host's memory; \
                  what GPUDirect RDMA carries tells `rdma-doctor bench send-recv --backend verbs --memory both`",
-                collective.name()
+                collective.word()
             ));
         }
         Ok(())

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::reply;
+use crate::fact::value::written;
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
@@ -62,24 +63,16 @@ pub struct Plan {
     pub again: Vec<(End, End)>,
 }
 
-/// The memory that RDMA writes come from and go to, at both ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Memory {
-    /// The host's.
-    #[default]
-    Host,
-    /// That of the GPU nearest to the port: GPUDirect RDMA.
-    Gpu,
-}
-
-impl Memory {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Memory::Host => "host",
-            Memory::Gpu => "gpu",
-        }
+written! {
+    /// The memory that RDMA writes come from and go to, at both ends.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Memory {
+        /// The host's.
+        #[default]
+        Host = "host",
+        /// That of the GPU nearest to the port: GPUDirect RDMA.
+        Gpu = "gpu",
     }
 }
 
@@ -329,7 +322,7 @@ impl Plan {
             ("pass", pass.into()),
         ];
         if memory != Memory::Host {
-            of.push(("memory", memory.name().into()));
+            of.push(("memory", memory.word().into()));
         }
         Question::bench(NAME, of)
     }

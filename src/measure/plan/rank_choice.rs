@@ -153,7 +153,7 @@ fn choose_in_host_memory(
     ports: &[&str],
 ) -> Result<ChosenRanks, RankChoiceError> {
     if !request.gpus.is_empty() {
-        let why = format!("--gpus: {} uses none", backend.name());
+        let why = format!("--gpus: {} uses none", backend.word());
         return Err(RankChoiceError::Request(why));
     }
     let ranks = 0..request.ranks.unwrap_or(2) as usize;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::fact::value::written;
 use crate::measure::plan::run::Point;
 use crate::source::wire::Line;
 
@@ -73,23 +74,15 @@ pub struct GpuMemory {
     pub no_peer_memory: Option<String>,
 }
 
-/// A way from an adapter to a GPU's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GpuMemoryAccess {
-    /// CUDA hands the memory out as a file, which the adapter's driver maps: `cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`.
-    DmaBuf,
-    /// A module of the kernel knows the address as a GPU's (`nvidia_peermem`): `ibv_reg_mr` takes it like any other.
-    PeerMemory,
-}
-
-impl GpuMemoryAccess {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            GpuMemoryAccess::DmaBuf => "DMA-BUF",
-            GpuMemoryAccess::PeerMemory => "peer memory",
-        }
+written! {
+    /// A way from an adapter to a GPU's memory.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum GpuMemoryAccess {
+        /// CUDA hands the memory out as a file, which the adapter's driver maps: `cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`.
+        DmaBuf = "DMA-BUF",
+        /// A module of the kernel knows the address as a GPU's (`nvidia_peermem`): `ibv_reg_mr` takes it like any other.
+        PeerMemory = "peer memory",
     }
 }
 

@@ -31,18 +31,6 @@ written! {
     }
 }
 
-impl Backend {
-    /// The name, as on the command line.
-    pub fn name(self) -> &'static str {
-        self.word()
-    }
-
-    /// The backend of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::from_word(name)
-    }
-}
-
 /// A rank: where it runs and what it uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankPlacement {

@@ -74,8 +74,8 @@ fn became(
             let done = reply.points.get(at).is_some();
             match reply.gpu_memory.as_ref().and_then(|memory| memory.way) {
                 Some(way) if done => {
-                    if !ways.contains(&way.name()) {
-                        ways.push(way.name());
+                    if !ways.contains(&way.word()) {
+                        ways.push(way.word());
                     }
                 }
                 _ => return Err(Gap::missing("ranks that came so far")),

@@ -90,10 +90,10 @@ fn name(plan: &Plan, point: &Point) -> String {
     let place = if point.in_place { " in place" } else { "" };
     let means = match plan.backend {
         Backend::Nccl => String::new(),
-        other if point.gpu_memory => format!(" ({}, GPU memory)", other.name()),
-        other => format!(" ({})", other.name()),
+        other if point.gpu_memory => format!(" ({}, GPU memory)", other.word()),
+        other => format!(" ({})", other.word()),
     };
-    format!("{} {size}{place}{means}", point.collective.name())
+    format!("{} {size}{place}{means}", point.collective.word())
 }
 
 fn whole(
@@ -117,7 +117,7 @@ fn whole(
     facts.know(id, fact::MEMORY, memory, origin);
     facts.know(id, fact::USER_REPORTED, false, origin);
     let text = |text: &str| Fact::Known(text.into(), origin.clone());
-    facts.set(id, fact::OPERATION, text(point.collective.name()));
+    facts.set(id, fact::OPERATION, text(point.collective.word()));
     let size = Bytes(point.bytes);
     facts.know(id, fact::SIZE, size, origin);
     // NCCL counts nodes by their hosts: what one machine shows as several is several to it.

@@ -175,7 +175,7 @@ pub fn over(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
 
 /// How the adapter accessed the GPU's memory.
 fn way_in_words(memory: &GpuMemory) -> Option<String> {
-    let name = memory.way?.name();
+    let name = memory.way?.word();
     Some(match &memory.no_dma_buf {
         Some(why) => format!("GPU memory by {name} (not by DMA-BUF: {why})"),
         None => format!("GPU memory by {name}"),

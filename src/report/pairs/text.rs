@@ -122,7 +122,7 @@ fn gpus(out: &mut dyn Write, pairs: &Pairs, rail: usize) -> io::Result<()> {
         let gpu = node.rails.get(rail)?.gpu.as_ref()?;
         let host = &node.host;
         Some(match (&gpu.pci, gpu.way) {
-            (Some(pci), Some(way)) => format!("{host} {pci} by {}", way.name()),
+            (Some(pci), Some(way)) => format!("{host} {pci} by {}", way.word()),
             (Some(pci), None) => format!("{host} {pci} not"),
             (None, _) => format!("{host} none"),
         })

@@ -57,7 +57,7 @@ pub(super) fn settle(
     };
     let seconds = loop {
         let size = Bytes(tried.bytes);
-        exchange.report_step(&format!("{} of {size}: first try", point.collective.name()));
+        exchange.report_step(&format!("{} of {size}: first try", point.collective.word()));
         backend.prepare(exchange, &tried)?;
         exchange.all_gather(Value::Null)?;
         let seconds = slowest(backend.run(exchange, &tried)?, exchange)?;

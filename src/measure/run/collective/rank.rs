@@ -111,7 +111,7 @@ fn at_point(
     };
     let point = &pace::settle(job, point, share, backend, exchange)?;
     let size = Bytes(point.bytes);
-    let name = format!("{} of {size}{place}", point.collective.name());
+    let name = format!("{} of {size}{place}", point.collective.word());
     exchange.report_step(&format!("{name}: preparing"));
     backend.prepare(exchange, point)?;
     let data = TestData {

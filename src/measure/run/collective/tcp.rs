@@ -303,7 +303,7 @@ impl Backend for TcpBackend {
                 Collective::AllToAll | Collective::SendRecv
             )
         {
-            let name = point.collective.name();
+            let name = point.collective.word();
             return Err(Failure::new(name, "this collective has no in-place form"));
         }
         let steps = rank_steps::plan_steps(point.collective, rank, ranks);

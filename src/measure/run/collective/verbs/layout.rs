@@ -65,7 +65,7 @@ impl Layout {
         piece: usize,
     ) -> Result<Self, Failure> {
         let collective = point.collective;
-        let refused = |error: &str| Failure::new(collective.name(), error);
+        let refused = |error: &str| Failure::new(collective.word(), error);
         if point.in_place && matches!(collective, Collective::AllToAll | Collective::SendRecv) {
             return Err(refused("this collective has no in-place form"));
         }

@@ -271,7 +271,7 @@ impl Backend for VerbsRank {
                 armed = false;
                 if silence > SILENCE {
                     // Reported because only the last step of a rank that hangs is known.
-                    let (name, bytes) = (point.collective.name(), Bytes(point.bytes));
+                    let (name, bytes) = (point.collective.word(), Bytes(point.bytes));
                     let what = transfer.waits_for();
                     exchange.report_step(&format!("{name} of {bytes}: waits for {what}"));
                     self.connections.probe_liveness(&others)?;
