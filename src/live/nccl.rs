@@ -16,6 +16,7 @@ use libloading::Library;
 use crate::live::cuda::driver::Stream;
 use crate::live::failure::Failure;
 use crate::live::loader_words::loader_words;
+use crate::measure::plan::collective::Collective;
 use crate::source::wire::{from_hex, to_hex};
 
 /// The library of this process: one is loaded, and never closed.
@@ -184,21 +185,6 @@ impl DeviceBuffer {
     }
 }
 
-/// The operations for which NCCL has a function of its own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NativeCollective {
-    /// `ncclAllReduce`.
-    AllReduce,
-    /// `ncclAllGather`.
-    AllGather,
-    /// `ncclReduceScatter`.
-    ReduceScatter,
-    /// `ncclBroadcast`, from rank 0.
-    Broadcast,
-    /// `ncclReduce`, to rank 0.
-    Reduce,
-}
-
 /// A rank's communicator. One whose operation failed is aborted when dropped, so that its kernels end; another is destroyed.
 pub(crate) struct Communicator {
     comm: ncclComm_t,
@@ -279,7 +265,7 @@ impl Communicator {
     /// An operation for which NCCL has a function of its own; a root is rank 0.
     pub(crate) fn collective(
         &mut self,
-        which: NativeCollective,
+        which: Collective,
         with: &Operation<'_>,
         send: DeviceBuffer,
         receive: DeviceBuffer,
@@ -291,17 +277,19 @@ impl Communicator {
         // sends or receives of all ranks has all ranks' parts.
         let said = unsafe {
             match which {
-                NativeCollective::AllReduce => {
-                    ncclAllReduce(from, to, each, dtype, op, comm, stream)
-                }
-                NativeCollective::AllGather => ncclAllGather(from, to, each, dtype, comm, stream),
-                NativeCollective::ReduceScatter => {
+                Collective::AllReduce => ncclAllReduce(from, to, each, dtype, op, comm, stream),
+                Collective::AllGather => ncclAllGather(from, to, each, dtype, comm, stream),
+                Collective::ReduceScatter => {
                     ncclReduceScatter(from, to, receive.count, dtype, op, comm, stream)
                 }
-                NativeCollective::Broadcast => {
-                    ncclBroadcast(from, to, each, dtype, 0, comm, stream)
+                Collective::Broadcast => ncclBroadcast(from, to, each, dtype, 0, comm, stream),
+                Collective::Reduce => ncclReduce(from, to, each, dtype, op, 0, comm, stream),
+                other => {
+                    return Err(Failure::new(
+                        other.word(),
+                        "NCCL has sends and receives for it",
+                    ));
                 }
-                NativeCollective::Reduce => ncclReduce(from, to, each, dtype, op, 0, comm, stream),
             }
         };
         self.noted(said)

@@ -7,16 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::rank_exchange::RankExchange;
 use crate::live::failure::Failure;
 use crate::measure::plan::reply::{Carried, GpuMemory};
-use crate::measure::plan::run::{Point, RankPlacement};
-
-/// Where a rank runs, and the library that it uses.
-#[derive(Clone, Debug)]
-pub struct RankSetup<'p> {
-    /// Where it runs and what it uses.
-    pub place: &'p RankPlacement,
-    /// The library that the user chose.
-    pub library: Option<&'p str>,
-}
+use crate::measure::plan::run::Point;
 
 /// The library that moves the data, and the device. The last report counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +31,7 @@ pub struct Identity {
 /// In place, the buffers are laid out as in nccl-tests: the input is at the rank's part of the output (all-gather, gather), the output at the rank's
 /// part of the input (reduce-scatter, scatter), otherwise both are the same. All-to-all and send-recv have no in-place form.
 ///
-/// Each backend's module has `pub fn connect(setup: &RankSetup<'_>, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure>`, which
+/// Each backend's module has `pub fn connect(job: &RankJob, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure>`, which
 /// reports the library and device as soon as they are known.
 pub trait Backend {
     /// Allocates the buffers of this point, reusing those of an earlier one.

@@ -10,11 +10,12 @@ use std::time::Duration;
 use cudarc::nccl::sys::{ncclDataType_t, ncclRedOp_t};
 use serde_json::Value;
 
-use super::backend::{Backend, Identity, RankSetup};
+use super::backend::{Backend, Identity};
 use super::rank_exchange::RankExchange;
+use super::rank_messages::RankJob;
 use crate::live::cuda::{self, driver};
 use crate::live::failure::Failure;
-use crate::live::nccl::{self, Communicator, DeviceBuffer, NativeCollective, Operation};
+use crate::live::nccl::{self, Communicator, DeviceBuffer, Operation};
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
 use crate::measure::plan::run::Point;
 use buffers::Layout;
@@ -45,17 +46,13 @@ impl From<driver::Failure> for Failure {
 ///
 /// No driver, no such GPU, no library, or what CUDA and NCCL say.
 pub(super) fn connect(
-    place: &RankSetup<'_>,
+    job: &RankJob,
     exchange: &mut RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     let refused = |what: &str, error: &str| Failure::new(what, error);
-    let path = place
-        .library
+    let path = (job.library.as_deref())
         .ok_or_else(|| refused("dlopen", "no NCCL library was named or found"))?;
-    let gpu = place
-        .place
-        .gpu
-        .as_deref()
+    let gpu = (job.place.gpu.as_deref())
         .ok_or_else(|| refused("cuDeviceGet", "the rank was given no GPU"))?;
     exchange.report_step("taking the GPU");
     cuda::ready().map_err(driver::Failure::from)?;
@@ -69,8 +66,7 @@ pub(super) fn connect(
     exchange.report_identity(Identity {
         library: Some(path.to_owned()),
         version: version.as_ref().ok().cloned(),
-        device: None,
-        gpu_memory: None,
+        ..Identity::default()
     });
     version?;
     // Ensures that all ranks loaded the library before any of them blocks in it.
@@ -146,32 +142,20 @@ impl NcclBackend {
         let parts = |whole: DeviceBuffer| -> Vec<(DeviceBuffer, usize)> {
             (0..ranks).map(|rank| (of(whole, rank), rank)).collect()
         };
+        let of_root = |whole: DeviceBuffer| match rank {
+            0 => parts(whole),
+            _ => Vec::new(),
+        };
         let communicator = &mut self.communicator;
-        let mut native =
-            |which: NativeCollective| communicator.collective(which, with, send, receive);
         match point.collective {
-            Collective::AllReduce => native(NativeCollective::AllReduce),
-            Collective::AllGather => native(NativeCollective::AllGather),
-            Collective::ReduceScatter => native(NativeCollective::ReduceScatter),
-            Collective::Broadcast => native(NativeCollective::Broadcast),
-            Collective::Reduce => native(NativeCollective::Reduce),
-            Collective::Scatter => {
-                let sends = if rank == 0 { parts(send) } else { Vec::new() };
-                communicator.exchange(with, &sends, &[(receive, 0)])
-            }
-            Collective::Gather => {
-                let receives = if rank == 0 {
-                    parts(receive)
-                } else {
-                    Vec::new()
-                };
-                communicator.exchange(with, &[(send, 0)], &receives)
-            }
+            Collective::Scatter => communicator.exchange(with, &of_root(send), &[(receive, 0)]),
+            Collective::Gather => communicator.exchange(with, &[(send, 0)], &of_root(receive)),
             Collective::AllToAll => communicator.exchange(with, &parts(send), &parts(receive)),
             Collective::SendRecv => {
                 let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
                 communicator.exchange(with, &[(send, next)], &[(receive, before)])
             }
+            native => communicator.collective(native, with, send, receive),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::backend::{Backend, RankSetup};
+use super::backend::Backend;
 use super::cpu_wait::CpuTime;
 use super::pace::{self, Pace, WARM_UPS};
 use super::rank_exchange::RankExchange;
@@ -58,14 +58,10 @@ pub fn serve() -> io::Result<()> {
 }
 
 fn connect(job: &RankJob, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure> {
-    let place = RankSetup {
-        place: &job.place,
-        library: job.library.as_deref(),
-    };
     match job.backend {
-        run::Backend::Tcp => tcp::connect(&place, exchange),
-        run::Backend::Nccl => nccl::connect(&place, exchange),
-        run::Backend::Verbs => verbs::connect(&place, exchange),
+        run::Backend::Tcp => tcp::connect(job, exchange),
+        run::Backend::Nccl => nccl::connect(job, exchange),
+        run::Backend::Verbs => verbs::connect(job, exchange),
     }
 }
 
@@ -153,7 +149,7 @@ fn at_point(
         }
         let time = backend.run(exchange, point)?;
         pace.took(time);
-        ms.push(milliseconds(time));
+        ms.push(time.as_secs_f64() * 1e3);
     }
     let waited = waited(begun.elapsed(), before, CpuTime::own());
     exchange.report_step(&format!("{name}: verifying"));
@@ -183,8 +179,4 @@ fn waited(time: Duration, before: Option<CpuTime>, after: Option<CpuTime>) -> Op
     let waited = after?.waited.checked_sub(before?.waited)?;
     let percent = 100.0 * waited.as_secs_f64() / time.as_secs_f64();
     Some((percent.min(100.0) * 10.0).round() / 10.0).filter(|percent| percent.is_finite())
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

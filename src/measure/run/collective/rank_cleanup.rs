@@ -6,6 +6,7 @@
 )]
 
 use std::collections::BTreeSet;
+use std::fs::DirEntry;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -22,19 +23,13 @@ pub fn shared_files() -> BTreeSet<String> {
         return BTreeSet::new();
     };
     let own = geteuid().as_raw();
+    let is_own = |entry: &DirEntry| {
+        let is_of_nccl = (entry.file_name().as_encoded_bytes()).starts_with(NCCL_PREFIX.as_bytes());
+        is_of_nccl && (entry.metadata()).is_ok_and(|m| m.uid() == own && m.is_file())
+    };
     entries
         .flatten()
-        .filter(|entry| {
-            entry
-                .file_name()
-                .as_encoded_bytes()
-                .starts_with(NCCL_PREFIX.as_bytes())
-        })
-        .filter(|entry| {
-            entry
-                .metadata()
-                .is_ok_and(|m| m.uid() == own && m.is_file())
-        })
+        .filter(is_own)
         .filter_map(|entry| entry.path().into_os_string().into_string().ok())
         .collect()
 }

@@ -49,6 +49,16 @@ pub struct RankSteps {
     pub receives: Vec<ReceiveStep>,
 }
 
+impl RankSteps {
+    fn send(&mut self, to: usize, from: BufferPart, after: Option<usize>) {
+        self.sends.push(SendStep { to, from, after });
+    }
+
+    fn receive(&mut self, from: usize, into: BufferPart, with: Option<BufferPart>) {
+        self.receives.push(ReceiveStep { from, into, with });
+    }
+}
+
 /// The number of parts of the input and of the output.
 pub fn parts(collective: Collective, ranks: usize) -> (usize, usize) {
     match collective {
@@ -72,31 +82,24 @@ pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankStep
     let before = |back: usize| (rank + 2 * n - back) % n;
     let (next, previous) = ((rank + 1) % n, before(1));
     let mut steps = RankSteps::default();
-    let send = |to, from, after| SendStep { to, from, after };
-    let receive = |from, into, with| ReceiveStep { from, into, with };
+    if n == 1 {
+        steps.copies.push((Input(0), Output(0)));
+        return steps;
+    }
     let passed_on = |step: usize| step.checked_sub(1);
     match collective {
         Collective::AllReduce => {
-            if n == 1 {
-                steps.copies.push((Input(0), Output(0)));
-            }
             for step in 0..n - 1 {
                 let part = before(step);
                 let from = if step == 0 { Input(part) } else { Output(part) };
-                steps.sends.push(send(next, from, passed_on(step)));
+                steps.send(next, from, passed_on(step));
                 let part = before(step + 1);
-                steps
-                    .receives
-                    .push(receive(previous, Output(part), Some(Input(part))));
+                steps.receive(previous, Output(part), Some(Input(part)));
             }
             for step in 0..n - 1 {
                 let after = passed_on(n - 1 + step);
-                steps
-                    .sends
-                    .push(send(next, Output(before(step + n - 1)), after));
-                steps
-                    .receives
-                    .push(receive(previous, Output(before(step)), None));
+                steps.send(next, Output(before(step + n - 1)), after);
+                steps.receive(previous, Output(before(step)), None);
             }
         }
         Collective::AllGather => {
@@ -106,15 +109,12 @@ pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankStep
                     0 => Input(0),
                     _ => Output(before(step)),
                 };
-                steps.sends.push(send(next, from, passed_on(step)));
+                steps.send(next, from, passed_on(step));
                 let into = Output(before(step + 1));
-                steps.receives.push(receive(previous, into, None));
+                steps.receive(previous, into, None);
             }
         }
         Collective::ReduceScatter => {
-            if n == 1 {
-                steps.copies.push((Input(0), Output(0)));
-            }
             for step in 0..n - 1 {
                 let part = before(step + 1);
                 let from = if step == 0 {
@@ -122,77 +122,68 @@ pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankStep
                 } else {
                     Scratch(part)
                 };
-                steps.sends.push(send(next, from, passed_on(step)));
+                steps.send(next, from, passed_on(step));
                 let part = before(step + 2);
                 let into = if step == n - 2 {
                     Output(0)
                 } else {
                     Scratch(part)
                 };
-                steps
-                    .receives
-                    .push(receive(previous, into, Some(Input(part))));
+                steps.receive(previous, into, Some(Input(part)));
             }
         }
         Collective::Broadcast => {
             if rank == 0 {
                 steps.copies.push((Input(0), Output(0)));
-                if n > 1 {
-                    steps.sends.push(send(next, Input(0), None));
-                }
+                steps.send(next, Input(0), None);
             } else {
-                steps.receives.push(receive(previous, Output(0), None));
+                steps.receive(previous, Output(0), None);
                 if next != 0 {
-                    steps.sends.push(send(next, Output(0), Some(0)));
+                    steps.send(next, Output(0), Some(0));
                 }
             }
         }
         Collective::Reduce => match rank {
-            0 if n == 1 => steps.copies.push((Input(0), Output(0))),
-            1 => steps.sends.push(send(next, Input(0), None)),
+            1 => steps.send(next, Input(0), None),
             _ => {
-                steps
-                    .receives
-                    .push(receive(previous, Output(0), Some(Input(0))));
+                steps.receive(previous, Output(0), Some(Input(0)));
                 if rank != 0 {
-                    steps.sends.push(send(next, Output(0), Some(0)));
+                    steps.send(next, Output(0), Some(0));
                 }
             }
         },
         Collective::Scatter => {
             if rank == 0 {
                 steps.copies.push((Input(0), Output(0)));
-                let to = |other| send(other, Input(other), None);
-                steps.sends.extend((1..n).map(to));
+                for other in 1..n {
+                    steps.send(other, Input(other), None);
+                }
             } else {
-                steps.receives.push(receive(0, Output(0), None));
+                steps.receive(0, Output(0), None);
             }
         }
         Collective::Gather => {
             if rank == 0 {
                 steps.copies.push((Input(0), Output(0)));
-                let from = |other| receive(other, Output(other), None);
-                steps.receives.extend((1..n).map(from));
+                for other in 1..n {
+                    steps.receive(other, Output(other), None);
+                }
             } else {
-                steps.sends.push(send(0, Input(0), None));
+                steps.send(0, Input(0), None);
             }
         }
         Collective::AllToAll => {
             steps.copies.push((Input(rank), Output(rank)));
             for apart in 1..n {
                 let to = (rank + apart) % n;
-                steps.sends.push(send(to, Input(to), None));
+                steps.send(to, Input(to), None);
                 let from = before(apart);
-                steps.receives.push(receive(from, Output(from), None));
+                steps.receive(from, Output(from), None);
             }
         }
         Collective::SendRecv => {
-            if n == 1 {
-                steps.copies.push((Input(0), Output(0)));
-            } else {
-                steps.sends.push(send(next, Input(0), None));
-                steps.receives.push(receive(previous, Output(0), None));
-            }
+            steps.send(next, Input(0), None);
+            steps.receive(previous, Output(0), None);
         }
     }
     steps

@@ -15,8 +15,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::backend::{Backend, Identity, RankSetup};
+use super::backend::{Backend, Identity};
 use super::rank_exchange::RankExchange;
+use super::rank_messages::RankJob;
 use super::rank_steps::{self, BufferPart as Part, RankSteps, ReceiveStep};
 use crate::live::element;
 use crate::live::failure::Failure;
@@ -44,16 +45,13 @@ const POISON: u8 = 0xa5;
 ///
 /// No address to bind to, or another rank that cannot be reached.
 pub(super) fn connect(
-    place: &RankSetup<'_>,
+    job: &RankJob,
     exchange: &mut RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
-    let given = exchange.all_gather(json!(place.place.node))?;
+    let given = exchange.all_gather(json!(job.place.node))?;
     let alone = given.windows(2).all(|pair| pair[0] == pair[1]);
-    let here = given
-        .iter()
-        .filter(|node| **node == place.place.node)
-        .count();
-    let address = match &place.place.device {
+    let here = given.iter().filter(|node| **node == job.place.node).count();
+    let address = match &job.place.device {
         Some(text) => text
             .parse::<IpAddr>()
             .map_err(|e| Failure::new("bind", format!("{text}: {e}")))?,
@@ -62,17 +60,17 @@ pub(super) fn connect(
     };
     let of = |function: &str, e: &std::io::Error| io_failure(function, &address.to_string(), e);
     let listener = TcpListener::bind((address, 0)).map_err(|e| of("bind", &e))?;
-    if let Some(mtu) = place.place.mtu {
+    if let Some(mtu) = job.place.mtu {
         // A segment is shorter than its packet by the headers of IP and TCP.
         let headers = if address.is_ipv6() { 60 } else { 40 };
         let segment = u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
         tcp_info::limit_segments(&listener, segment).map_err(|e| of("setsockopt", &e))?;
     }
-    let message = place.place.message.unwrap_or(CHUNK as u64);
+    let message = job.place.message.unwrap_or(CHUNK as u64);
     let message = message.clamp(64, 1 << 30) as usize;
     let bound = listener.local_addr().map_err(|e| of("getsockname", &e))?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let lanes = (place.place.streams).map_or(cpus / here.max(1), |streams| streams as usize);
+    let lanes = (job.place.streams).map_or(cpus / here.max(1), |streams| streams as usize);
     let lanes = lanes.clamp(1, LANES);
     let own = Peer {
         address: bound,

@@ -23,8 +23,9 @@ mod rank_ports;
 #[cfg(feature = "verbs")]
 mod transfer;
 
-use super::backend::{Backend, RankSetup};
+use super::backend::Backend;
 use super::rank_exchange::RankExchange;
+use super::rank_messages::RankJob;
 use crate::live::failure::Failure;
 
 /// Opens the device, and exchanges addresses with the other ranks.
@@ -33,16 +34,16 @@ use crate::live::failure::Failure;
 ///
 /// No library, no device, no active port, or a rank whose port is of another kind.
 pub(super) fn connect(
-    place: &RankSetup<'_>,
+    job: &RankJob,
     exchange: &mut RankExchange,
 ) -> Result<Box<dyn Backend>, Failure> {
     #[cfg(feature = "verbs")]
     {
-        Ok(Box::new(rank::VerbsRank::connect(place, exchange)?))
+        Ok(Box::new(rank::VerbsRank::connect(job, exchange)?))
     }
     #[cfg(not(feature = "verbs"))]
     {
-        let _ = (place, exchange);
+        let _ = (job, exchange);
         Err(Failure::new(
             "verbs",
             "this binary was built without the verbs feature",

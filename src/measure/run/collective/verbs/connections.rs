@@ -28,21 +28,15 @@ const RECEIVES: u32 = (AHEAD + 2 * WINDOW) as u32;
 /// The kind of a work request, which is encoded in its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WorkKind {
-    Write,
-    Credit,
-    LivenessProbe,
-    Receive,
+    Write = 0,
+    Credit = 1,
+    LivenessProbe = 2,
+    Receive = 3,
 }
 
 /// The id of a work request: kind, other rank, queue pair.
 fn work_id(work: WorkKind, other: usize, pair: usize) -> u64 {
-    let work = match work {
-        WorkKind::Write => 0,
-        WorkKind::Credit => 1,
-        WorkKind::LivenessProbe => 2,
-        WorkKind::Receive => 3,
-    };
-    work | (pair as u64) << 8 | (other as u64) << 32
+    work as u64 | (pair as u64) << 8 | (other as u64) << 32
 }
 
 fn parse_work_id(id: u64) -> (WorkKind, usize, usize) {

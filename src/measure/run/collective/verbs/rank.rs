@@ -10,6 +10,7 @@ use super::rank_ports::{self, RankMemory, RankPort};
 use super::transfer::Transfer;
 use crate::fact::Bytes;
 use crate::live::clock;
+use crate::live::environment::variable;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 use crate::live::verbs::gpu::Gpu;
@@ -18,8 +19,9 @@ use crate::live::verbs::port::Port;
 use crate::live::verbs::port_request::PortRequest;
 use crate::measure::plan::reply::Carried;
 use crate::measure::plan::run::Point;
-use crate::measure::run::collective::backend::{Backend, Identity, RankSetup};
+use crate::measure::run::collective::backend::{Backend, Identity};
 use crate::measure::run::collective::rank_exchange::RankExchange;
+use crate::measure::run::collective::rank_messages::RankJob;
 use crate::measure::run::collective::rank_steps;
 
 /// What the output buffer holds before an operation.
@@ -32,15 +34,6 @@ const SPINNING: Duration = Duration::from_micros(20);
 const YIELDING: Duration = Duration::from_millis(1);
 /// How long without progress before the other ranks' devices are probed.
 const SILENCE: Duration = Duration::from_millis(500);
-
-/// An environment variable.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a rank is run with the variables of its arm"
-)]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
 
 /// A connected rank.
 pub(super) struct VerbsRank {
@@ -61,12 +54,9 @@ pub(super) struct VerbsRank {
 
 impl VerbsRank {
     /// Opens the port, and exchanges addresses with the others.
-    pub(super) fn connect(
-        place: &RankSetup<'_>,
-        exchange: &mut RankExchange,
-    ) -> Result<Self, Failure> {
-        let wish = PortRequest::new(place.place, variable)?;
-        let port = Port::open(place.place.device.as_deref(), &wish, variable)?;
+    pub(super) fn connect(job: &RankJob, exchange: &mut RankExchange) -> Result<Self, Failure> {
+        let wish = PortRequest::new(&job.place, variable)?;
+        let port = Port::open(job.place.device.as_deref(), &wish, variable)?;
         let mut identity = Identity {
             library: Some("libibverbs.so.1".to_owned()),
             device: Some(port.describe()),
@@ -107,7 +97,7 @@ impl VerbsRank {
             point: None,
             epoch: 0,
             identity,
-            gpu: (place.place.gpu.clone(), None),
+            gpu: (job.place.gpu.clone(), None),
             counted,
         })
     }

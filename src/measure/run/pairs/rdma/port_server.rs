@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::connection::{Connection, ConnectionEnd, MemoryRegion};
 use super::{OpenedPort, PortCommand, PortReply};
+use crate::live::environment::variable;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 use crate::live::verbs::failure::LibraryCall;
@@ -60,15 +61,6 @@ impl OpenPort {
 
 fn unopened() -> Failure {
     Failure::new("verbs", "no port is open")
-}
-
-/// An environment variable.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the port is chosen by the variables that NCCL has"
-)]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 impl PortServer {
