@@ -152,16 +152,14 @@ impl PortProcess {
 
     /// Exchanges a word with the other end.
     pub fn greet(&mut self) -> GreetingResult {
-        match self.request(&PortCommand::Greet, MEASURING) {
-            Ok(PortReply::Greeted(greeted)) => greeted,
-            Ok(_) => GreetingResult {
-                own: Err(unexpected_reply()),
-                heard: false,
-            },
-            Err(why) => GreetingResult {
-                own: Err(why),
-                heard: false,
-            },
+        let why = match self.request(&PortCommand::Greet, MEASURING) {
+            Ok(PortReply::Greeted(greeted)) => return greeted,
+            Ok(_) => unexpected_reply(),
+            Err(why) => why,
+        };
+        GreetingResult {
+            own: Err(why),
+            heard: false,
         }
     }
 
@@ -171,10 +169,8 @@ impl PortProcess {
     ///
     /// What failed.
     pub fn write(&mut self, window: Duration) -> Result<WriteResult, String> {
-        match self.request(
-            &PortCommand::Write(milliseconds(window)),
-            window + MEASURING,
-        )? {
+        let write = PortCommand::Write(milliseconds(window));
+        match self.request(&write, window + MEASURING)? {
             PortReply::Written(written) => Ok(written),
             _ => Err(unexpected_reply()),
         }

@@ -35,13 +35,6 @@ pub(super) struct RdmaPair<'e> {
     pub(super) memory: Memory,
 }
 
-/// What an end says before they connect.
-#[derive(Serialize, Deserialize)]
-struct EndOffer {
-    /// Its queue pair; why it has none.
-    end: Result<Value, String>,
-}
-
 /// What an end knows at last of the data that came to it.
 #[derive(Serialize, Deserialize)]
 struct EndReport {
@@ -89,16 +82,15 @@ impl RdmaPair<'_> {
     ) -> Result<Flow, Box<Flow>> {
         // An end without an open port says so like any other failure.
         let mut station = station;
-        let end = match (may, &mut station) {
+        let own = match (may, &mut station) {
             (Err(why), _) => Err(why),
             (Ok(()), None) => Err("no port is open".to_owned()),
             (Ok(()), Some(station)) => station.pair(self.memory),
         };
-        let own = EndOffer { end };
-        let theirs = self.both("open", &own)?;
-        let (Some(station), Ok(_), Ok(far)) = (station, &own.end, theirs.end.clone()) else {
-            let why = own.end.err().or(theirs.end.err()).unwrap_or_default();
-            return Err(Box::new(Flow::failed(why)));
+        let theirs: Result<Value, String> = self.both("open", &own)?;
+        let far = own.and(theirs).map_err(|why| Box::new(Flow::failed(why)))?;
+        let Some(station) = station else {
+            return Err(Box::new(Flow::failed("no port is open")));
         };
         let connected = station.connect(far);
         let theirs = self.both("connected", &connected)?;
@@ -146,14 +138,12 @@ impl RdmaPair<'_> {
             // Where that fails, the first end has no answer.
             let _ = station.answer_latency(self.flow / 5);
         }
-        let theirs = self.both(
-            "end",
-            &EndReport {
-                receiver,
-                right,
-                round_trip_ns,
-            },
-        )?;
+        let own = EndReport {
+            receiver,
+            right,
+            round_trip_ns,
+        };
+        let theirs = self.both("end", &own)?;
         let written = written.and_then(|written| theirs.right.map(|()| written));
         Ok(Flow {
             round_trip_ns: round_trip_ns.or(theirs.round_trip_ns),

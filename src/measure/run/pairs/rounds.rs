@@ -309,9 +309,8 @@ impl PairRounds<'_> {
     }
 
     fn plan(&self) -> Plan {
-        let names = self.session.names();
         let member = |node: &PairNode| Member {
-            host: names.get(&node.rank).cloned().unwrap_or_default(),
+            host: self.session.name(node.rank),
             rails: node.contact.rails.clone(),
         };
         Plan {

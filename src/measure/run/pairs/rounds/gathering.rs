@@ -21,12 +21,8 @@ pub(super) struct Gathering {
 impl Gathering {
     /// Lists the nodes that are gone among the silent ones.
     pub(super) fn note_gone(&mut self, rounds: &PairRounds<'_>) {
-        let names = rounds.session.names();
         let silent = self.gone.iter().map(|(rank, why)| Silent {
-            host: names
-                .get(rank)
-                .cloned()
-                .unwrap_or_else(|| format!("rank {rank}")),
+            host: rounds.session.name(*rank),
             why: why.clone(),
         });
         self.results.plan.silent = silent.collect();
