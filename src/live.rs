@@ -31,6 +31,7 @@ pub mod netlink;
 pub mod nvml;
 mod open_below;
 pub mod own_process;
+pub mod packed;
 pub mod pages;
 mod privileges;
 pub mod processes;
@@ -85,6 +86,7 @@ const CALLS: &[(&str, Answerer)] = &[
 ];
 
 /// The machine that this process runs on, or a directory that holds copies of its files.
+#[derive(Default)]
 pub struct Live {
     started_ns: u64,
     sample: Option<Duration>,
@@ -102,9 +104,7 @@ impl Live {
             started_ns,
             sample,
             job,
-            root: None,
-            nccl: None,
-            bench: false,
+            ..Live::default()
         }
     }
 
@@ -112,19 +112,17 @@ impl Live {
     pub fn tree(started_ns: u64, root: &Path) -> std::io::Result<Self> {
         Ok(Live {
             started_ns,
-            sample: None,
-            job: None,
             root: Some(files::Root::open(root)?),
-            nccl: None,
-            bench: false,
+            ..Live::default()
         })
     }
 
     /// The machine, with leave to measure: a person asked for a benchmark.
     pub fn benchmark(started_ns: u64) -> Self {
         Live {
+            started_ns,
             bench: true,
-            ..Live::machine(started_ns, None, None)
+            ..Live::default()
         }
     }
 

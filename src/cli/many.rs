@@ -16,6 +16,7 @@ use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
+use crate::live::packed::ZSTD;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::Silent;
 use crate::probe::{self, together};
@@ -26,8 +27,6 @@ use crate::source::wire::with_known_lines;
 
 /// How much a shell may print before what it was asked for.
 const NOISE: usize = 64 << 10;
-/// The first bytes of what is packed (RFC 8878, section 3.1.1).
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Results that may wait to be taken.
 const WAITING: usize = 64;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::files::open_input;
 use super::log::{self, FoundFiles, Utf16};
+use super::packed::unpacked;
 use crate::terminal;
 
 /// Bytes that are read in all, unpacked.
@@ -17,8 +18,6 @@ const BYTES: u64 = 256 << 20;
 const TEXT: u64 = 32 << 20;
 /// Members of an archive, or files of a directory, that are looked at.
 const MEMBERS: usize = 20_000;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Where the header of a member of tar(5) has its mark, and the mark.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
 
@@ -99,14 +98,7 @@ impl Texts {
     /// Adds the texts of a stream, which may be packed and may be an archive; of one that is neither, its own.
     fn add(&mut self, input: impl Read, name: &str, layers: u8) -> io::Result<()> {
         let (head, input) = peek(input)?;
-        let input: Box<dyn Read + '_> = if head.starts_with(&GZIP) {
-            Box::new(flate2::read::MultiGzDecoder::new(input))
-        } else if head.starts_with(&ZSTD) {
-            Box::new(zstd::stream::read::Decoder::new(input)?)
-        } else {
-            Box::new(input)
-        };
-        let (head, input) = peek(input.take(self.bytes))?;
+        let (head, input) = peek(unpacked(&head, input)?.take(self.bytes))?;
         let is_tar = head.get(TAR_MARK.0..TAR_MARK.0 + TAR_MARK.1.len()) == Some(TAR_MARK.1);
         let is_zip = head.starts_with(&zip::MARK);
         if is_tar || is_zip {

@@ -71,9 +71,7 @@ pub fn host_name_of_tree(path: &Path) -> Option<String> {
     ["/etc/hostname", "/proc/sys/kernel/hostname"]
         .into_iter()
         .find_map(|file| {
-            let Ok(Answer::Text(text)) = read(Some(&root), file) else {
-                return None;
-            };
+            let text = text(Some(&root), file)?;
             let name = text.lines().find(|line| !line.starts_with('#'))?.trim();
             (!name.is_empty() && name.len() <= 255).then(|| name.to_owned())
         })
@@ -132,6 +130,14 @@ fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
         Ok(text) => Answer::Text(text.into()),
         Err(e) => Answer::Bytes(e.into_bytes().into()),
     })
+}
+
+/// The text of a file; none if it cannot be read, or is no text.
+pub(super) fn text(root: Option<&Root>, path: &str) -> Option<Arc<str>> {
+    match read(root, path) {
+        Ok(Answer::Text(text)) => Some(text),
+        _ => None,
+    }
 }
 
 /// The content of a file; `None` if it is too large. Read in large pieces: LNet's files in debugfs return a line at a time, and refuse

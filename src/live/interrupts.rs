@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::files::{self, Root};
+use super::files::{self, Root, text};
 use crate::cpu_list;
 use crate::source::{Answer, Errno, Question, Refusal};
 
@@ -67,13 +67,6 @@ fn list(root: Option<&Root>, path: &str) -> Result<Vec<Arc<str>>, Refusal> {
         Some(Ok(Answer::Names(names))) => Ok(names.to_vec()),
         Some(Err(refusal)) => Err(refusal),
         _ => Err(Refusal::NotRecorded),
-    }
-}
-
-fn text(root: Option<&Root>, path: &str) -> Option<Arc<str>> {
-    match files::ask(root, &Question::read(path)) {
-        Some(Ok(Answer::Text(text))) => Some(text),
-        _ => None,
     }
 }
 

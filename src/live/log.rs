@@ -15,6 +15,7 @@ pub(super) use self::directory::{FoundFiles, is_text};
 use self::input::Input;
 pub(super) use self::utf16::Utf16;
 use super::files::open_input;
+use super::packed::{ZSTD, unpacked};
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
@@ -26,8 +27,6 @@ pub const STANDARD_INPUT: &str = "-";
 
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Reads log files, in this order, until the deadline; `-` is standard input, and of a directory all in it and below it that can be one.
 ///
@@ -123,16 +122,8 @@ pub fn read(path: &Path, limits: Limits, deadline: Option<Instant>) -> io::Resul
         }
     }
     let head = first.get(..length).unwrap_or(&[]).to_vec();
-    let zstd = head.starts_with(&ZSTD);
-    let gzip = head.starts_with(&GZIP);
-    let whole = io::Cursor::new(head).chain(input);
-    Ok(if zstd {
-        feed(zstd::stream::read::Decoder::new(whole)?, limits)
-    } else if gzip {
-        feed(flate2::read::MultiGzDecoder::new(whole), limits)
-    } else {
-        feed(whole, limits)
-    })
+    let whole = io::Cursor::new(head.clone()).chain(input);
+    Ok(feed(unpacked(&head, whole)?, limits))
 }
 
 fn feed(mut input: impl Read, limits: Limits) -> Digest {

@@ -5,7 +5,7 @@ use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, Sys
 
 use super::files;
 use crate::small_sort;
-use crate::source::{Answer, Question, Refusal};
+use crate::source::{Answer, Refusal};
 
 /// How many of those that use most CPU time are reported.
 const MOST: usize = 16;
@@ -69,20 +69,13 @@ fn describe(process: &Process) -> Value {
         "state": if waits(process) { "D" } else { "-" },
         "cpu_ms": process.accumulated_cpu_time(),
     });
-    if let Some(Ok(Answer::Text(stat))) = files::ask(
-        None,
-        &Question::read(format!("/proc/{}/stat", process.pid())),
-    ) && let Some(cpu) = last_cpu(&stat)
-    {
+    let text = |name: &str| files::text(None, &format!("/proc/{}/{name}", process.pid()));
+    if let Some(cpu) = text("stat").and_then(|stat| last_cpu(&stat)) {
         value["cpu"] = cpu.into();
     }
     // The kernel function in which it waits, "0" if this user may not see it.
     if waits(process)
-        && let Some(Ok(Answer::Text(place))) = files::ask(
-            None,
-            &Question::read(format!("/proc/{}/wchan", process.pid())),
-        )
-        && !matches!(&*place, "" | "0")
+        && let Some(place) = text("wchan").filter(|place| !matches!(&**place, "" | "0"))
     {
         value["waits_in"] = Value::from(&*place);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::source::{Answer, Errno, Refusal};
+use crate::source::{Answer, Refusal};
 
 /// Answers `adjtimex` without arguments: it reads, and sets nothing (adjtimex(2), `modes` = 0).
 #[expect(unsafe_code, reason = "no wrapper of adjtimex(2) is in the tree")]
@@ -12,9 +12,7 @@ pub fn ask() -> Result<Answer, Refusal> {
     // SAFETY: the pointer is to a timex of the size that the C library expects, which lives during the call.
     let state = unsafe { libc::adjtimex(&raw mut timex) };
     if state < 0 {
-        return Err(Refusal::Errno(
-            Errno::from(&std::io::Error::last_os_error()),
-        ));
+        return Err(std::io::Error::last_os_error().into());
     }
     Ok(Answer::from(json!({
         "state": state,

@@ -25,6 +25,7 @@ use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
 use crate::live::files;
+use crate::live::packed::ZSTD;
 use crate::live::worker::Progress;
 use crate::terminal::{self, Colors};
 
@@ -36,8 +37,6 @@ const CLOSING: Duration = Duration::from_secs(2);
 const MANY: usize = 250;
 /// The longest recording that is taken of rank 0.
 const MOST: u64 = 1 << 30;
-/// What a packed recording begins with (RFC 8878, section 3.1.1), and no report.
-const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The options of this process alone.
 const OWN: &str = "hosts hostfile ssh remote fanout rendezvous record output color";
 
@@ -311,7 +310,7 @@ fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::R
 fn begins_packed(answer: &mut impl BufRead) -> bool {
     answer
         .fill_buf()
-        .is_ok_and(|bytes| bytes.starts_with(&PACKED))
+        .is_ok_and(|bytes| bytes.starts_with(&ZSTD))
 }
 
 /// Waits until all other nodes ended, and says of those that ended badly what they said; whether all ended well.

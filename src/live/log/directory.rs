@@ -6,8 +6,9 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::{GZIP, ZSTD, is_recording, utf16};
+use super::{is_recording, utf16};
 use crate::live::files::open_input;
+use crate::live::packed::{GZIP, ZSTD};
 use crate::small_sort;
 
 /// How deep directories are looked into.

@@ -86,8 +86,7 @@ fn addresses() -> Result<Vec<InterfaceAddress>, Refusal> {
     let mut list = ptr::null_mut();
     // SAFETY: `list` lives for the call.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        let error = std::io::Error::last_os_error();
-        return Err(Refusal::Errno(Errno::from(&error)));
+        return Err(std::io::Error::last_os_error().into());
     }
     let mut places: Vec<InterfaceAddress> = Vec::new();
     let mut next = list;

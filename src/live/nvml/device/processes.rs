@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::live::files;
 use crate::live::nvml::reply::{NvmlFailure, NvmlReply, Object, Plain, code, symbol};
-use crate::source::{Answer, Question};
 
 /// How many processes are reported.
 const MOST: usize = 256;
@@ -95,22 +94,19 @@ fn one((pid, memory): (u32, u64)) -> Value {
     json!({ "pid": pid, "memory": memory, "process": name(pid), "ancestors": ancestors(pid) })
 }
 
-fn read(path: String) -> Option<std::sync::Arc<str>> {
-    match files::ask(None, &Question::read(path)) {
-        Some(Ok(Answer::Text(text))) => Some(text),
-        _ => None,
-    }
-}
-
 /// The kernel's name of a process, without arguments; none of one that this process cannot see.
 fn name(pid: u32) -> Option<String> {
-    Some(read(format!("/proc/{pid}/comm"))?.trim_end().to_owned())
+    Some(
+        files::text(None, &format!("/proc/{pid}/comm"))?
+            .trim_end()
+            .to_owned(),
+    )
 }
 
 /// The parent, its parent, and so on, down to process 1.
 fn ancestors(pid: u32) -> Vec<u64> {
     let parent = |pid: u64| {
-        let stat = read(format!("/proc/{pid}/stat"))?;
+        let stat = files::text(None, &format!("/proc/{pid}/stat"))?;
         // pid (name) state ppid: the name may hold anything, so what follows its last parenthesis counts.
         let (_, rest) = stat.rsplit_once(')')?;
         rest.split_whitespace().nth(1)?.parse().ok()
