@@ -246,10 +246,14 @@ pub fn admit<S: Read + Write>(
     let (mut up, mut down) = (Frames::upward(None), Frames::downward(None));
     let hello: Hello = receive(stream, &mut up)?;
     let guest = &hello.party;
-    let mut refuse = |stream: &mut S, why: JoinRefusal| {
+    let refuse = |stream: &mut S, down: &mut Frames, why: JoinRefusal| {
         // The node may be gone; then nothing is lost.
-        let _ = send(stream, &mut down, &Welcome::Refused(why.clone()));
-        refused(guest, why)
+        let _ = send(stream, down, &Welcome::Refused(why.clone()));
+        HandshakeError::RefusedPeer {
+            rank: guest.rank,
+            name: sanitized_name(&guest.name),
+            why: Box::new(why),
+        }
     };
     let wrong = if guest.version != own.version {
         Some(JoinRefusal::Version {
@@ -275,7 +279,7 @@ pub fn admit<S: Read + Write>(
         None
     };
     if let Some(why) = wrong {
-        return Err(refuse(stream, why));
+        return Err(refuse(stream, &mut down, why));
     }
     let key = trust.key();
     let code = key.map(|key| key.tag(&[b"host", &hello.nonce, &nonce]).to_vec());
@@ -286,18 +290,14 @@ pub fn admit<S: Read + Write>(
     };
     send(stream, &mut down, &welcome)?;
     let proof: Vec<u8> = receive(stream, &mut up)?;
-    let mut refuse = |stream: &mut S, why: JoinRefusal| {
-        let _ = send(stream, &mut down, &Welcome::Refused(why.clone()));
-        refused(guest, why)
-    };
     let rank = guest.rank.to_be_bytes();
     let parts: [&[u8]; 5] = [b"guest", &nonce, &hello.nonce, &rank, &hello.process];
     if key.is_some_and(|key| !key.verifies(&parts, &proof)) {
-        return Err(refuse(stream, JoinRefusal::WrongKey));
+        return Err(refuse(stream, &mut down, JoinRefusal::WrongKey));
     }
     // Checked last: a process without the key must not learn which nodes joined.
     if let Some(why) = wrong_with(guest.rank, &hello.process) {
-        return Err(refuse(stream, why));
+        return Err(refuse(stream, &mut down, why));
     }
     send(stream, &mut down, &Welcome::ComeIn)?;
     let session = key.map(|key| key.derive_session(&hello.nonce, &nonce));
@@ -313,14 +313,6 @@ pub fn admit<S: Read + Write>(
 /// The name is not authenticated and will be printed: limited in length, without control characters.
 fn sanitized_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
-}
-
-fn refused(guest: &NodeIdentity, why: JoinRefusal) -> HandshakeError {
-    HandshakeError::RefusedPeer {
-        rank: guest.rank,
-        name: sanitized_name(&guest.name),
-        why: Box::new(why),
-    }
 }
 
 /// Sends a message as JSON.

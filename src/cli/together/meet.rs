@@ -209,8 +209,8 @@ fn guest(
         }
         Err(_) => return Err(anyhow::anyhow!("the thread that joins rank 0 panicked")),
     };
-    if let Some(clock) = guest.clock() {
-        note(&mut recording, clock, guest.run());
+    if let Some(clock) = guest.clock {
+        note(&mut recording, clock, guest.run);
     }
     let text = record::to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;

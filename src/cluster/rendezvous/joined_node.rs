@@ -34,8 +34,10 @@ pub(super) const CHILD_SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// A node that joined a run.
 pub struct JoinedNode {
     upward: Arc<UplinkConnection>,
-    clock: Option<ClockOffset>,
-    run: u64,
+    /// The clock offset to rank 0, as rank 0 measured it.
+    pub clock: Option<ClockOffset>,
+    /// The id of the run.
+    pub run: u64,
     keeper: Option<JoinHandle<Option<(TcpStream, Frames)>>>,
 }
 
@@ -245,16 +247,6 @@ impl JoinedNode {
         })
     }
 
-    /// The clock offset to rank 0, as rank 0 measured it.
-    pub fn clock(&self) -> Option<ClockOffset> {
-        self.clock
-    }
-
-    /// The id of the run.
-    pub fn run(&self) -> u64 {
-        self.run
-    }
-
     /// Sends this node's message to rank 0.
     ///
     /// # Errors
@@ -437,20 +429,18 @@ impl Joiner {
             relay_port: self.relay_port,
             lost,
         };
-        let (stream, known, seat) = self.connect_to_rank_0(&card, deadline)?;
-        let Some(above) = &seat.parent else {
-            return Ok(ParentConnection::new(stream, known, seat));
+        let seated = self.connect_to_rank_0(&card, deadline)?;
+        let Some(above) = seated.position.parent.clone() else {
+            return Ok(seated);
         };
-        if let Ok((reached, known)) = self.connect_to_parent(above.at, &seat) {
-            return Ok(ParentConnection::new(reached, known, seat));
+        if let Ok((reached, known)) = self.connect_to_parent(above.at, &seated.position) {
+            return Ok(ParentConnection::new(reached, known, seated.position));
         }
         card.lost = Some(LostParent {
             rank: above.rank,
             reached: false,
         });
-        let (stream, known, seat) =
-            self.connect_to_rank_0(&card, deadline.max(RECONNECT_TIMEOUT))?;
-        Ok(ParentConnection::new(stream, known, seat))
+        self.connect_to_rank_0(&card, deadline.max(RECONNECT_TIMEOUT))
     }
 
     /// Connects to a relay.
@@ -482,7 +472,7 @@ impl Joiner {
         &self,
         card: &JoinRequest,
         deadline: Duration,
-    ) -> Result<(TcpStream, AuthenticatedPeer, TreePosition), JoinError> {
+    ) -> Result<ParentConnection, JoinError> {
         let host = self.host.as_str();
         let began = clock::now();
         let mut last: Option<(SocketAddr, io::Error)> = None;
@@ -538,7 +528,7 @@ impl Joiner {
         &self,
         mut stream: TcpStream,
         card: &JoinRequest,
-    ) -> Result<(TcpStream, AuthenticatedPeer, TreePosition), HandshakeError> {
+    ) -> Result<ParentConnection, HandshakeError> {
         let key = self.trust.key();
         let mut known = authenticate(&mut stream, &self.own, key, self.process, HANDSHAKE_TIMEOUT)?;
         handshake::send(&mut stream, &mut known.to, card)?;
@@ -557,7 +547,7 @@ impl Joiner {
             }
         };
         stream.set_write_timeout(None)?;
-        Ok((stream, known, seat))
+        Ok(ParentConnection::new(stream, known, seat))
     }
 }
 

@@ -307,7 +307,7 @@ fn nodes_without_a_key_get_one_for_relaying() {
                 let own = party(rank, 6);
                 let mut guest =
                     JoinedNode::join("127.0.0.1", port, &own, &trust, SOON, true).unwrap();
-                let clock = guest.clock().unwrap();
+                let clock = guest.clock.unwrap();
                 assert!(clock.ns.unsigned_abs() <= clock.within_ns, "{clock:?}");
                 guest.send(&message_of(rank)).unwrap();
                 guest.receive(SOON, 99).unwrap()
