@@ -309,20 +309,30 @@ fn in_browser(name: &str, page: &str, fragment: &str) -> Option<(String, String)
     let file = scratch(&format!("{name}.html"));
     std::fs::write(&file, page).unwrap();
     let profile = scratch(&format!("{name}-profile"));
-    let out = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-        ])
-        .args(["--enable-logging=stderr", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("file://{}{fragment}", file.display()))
-        .stdin(Stdio::null())
-        .output();
-    // What is left of a profile is in the target folder.
+    let start = || {
+        Command::new("chromium")
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--no-first-run",
+                "--disable-background-networking",
+            ])
+            .args(["--enable-logging=stderr", "--dump-dom"])
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!("file://{}{fragment}", file.display()))
+            .stdin(Stdio::null())
+            .output()
+    };
+    let mut out = start();
+    // A browser that crashes says nothing of the page.
+    for _ in 0..2 {
+        // What is left of a profile is in the target folder.
+        let _ = std::fs::remove_dir_all(&profile);
+        if out.as_ref().is_ok_and(|out| !out.status.success()) {
+            out = start();
+        }
+    }
     let _ = std::fs::remove_dir_all(&profile);
     match out {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
