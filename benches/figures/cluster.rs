@@ -66,12 +66,13 @@ impl Node {
         })
     }
 
-    /// Another machine: its own name, boot id, GUIDs and LIDs. Three have something else than all others.
+    /// Another machine: its own name, boot id, GUIDs, LIDs and times. Three have something else than all others.
     fn variant(&self, number: usize, count: usize) -> String {
         let mut text = String::with_capacity(self.text.len() + 256);
         let name = name(number);
         for (at, line) in self.text.lines().enumerate() {
             let line = line.replace("b83f:d203:00c0:", &format!("b83f:d203:{number:04x}:"));
+            let line = later(&line, number as u64);
             match at {
                 0 => {
                     let was = line.find("\"node\":\"").map(|at| at + 8);
@@ -124,6 +125,8 @@ impl Node {
             fs::write(&path, text)?;
             paths.push(path);
         }
+        // What was written is on the disk before anything is timed.
+        run::once("sync", &[])?;
         let report = directory.join("report.json");
         let run = judge(&report, &paths)?;
         let named = fs::read_to_string(&report)?;
@@ -149,6 +152,17 @@ impl Node {
         }
         Ok((run, bytes))
     }
+}
+
+/// The line with a reply that came so many microseconds later.
+fn later(line: &str, micros: u64) -> String {
+    let Some((before, rest)) = line.split_once(",\"t\":") else {
+        return line.to_owned();
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    let (time, after) = rest.split_at(end.unwrap_or(rest.len()));
+    let time: u64 = time.parse().unwrap_or(0);
+    format!("{before},\"t\":{}{after}", time + micros)
 }
 
 fn judge(report: &Path, paths: &[PathBuf]) -> anyhow::Result<run::Run> {
