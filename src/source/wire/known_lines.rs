@@ -6,10 +6,12 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 
 use super::Line;
-use crate::source::Micros;
+use crate::source::{Answer, Micros};
 
-/// Bytes of lines that are kept. What recurs is soon known again after all were dropped.
-const ROOM: usize = 4 << 20;
+/// Bytes of memory, about, that lines may take. What recurs is soon known again after all were dropped.
+const ROOM: usize = 16 << 20;
+/// How many bytes each byte of a list or an object takes at most, about, once it is read.
+const PARTS: usize = 32;
 /// The longest line that is kept.
 const LONGEST: usize = 64 << 10;
 
@@ -82,7 +84,7 @@ const TIME: &str = r#","t":"#;
 #[derive(Default)]
 struct KnownLines {
     lines: HashMap<u64, KnownLine, foldhash::fast::RandomState>,
-    bytes: usize,
+    taken: usize,
 }
 
 struct KnownLine {
@@ -114,16 +116,23 @@ impl KnownLines {
     }
 
     fn keep(&mut self, hash: u64, timed: TimedLine<'_>, line: &Line) {
-        let text = [timed.before, timed.after].concat().into_boxed_str();
-        if text.len() > LONGEST || !matches!(line, Line::Reply { .. }) {
+        let Line::Reply { reply, .. } = line else {
+            return;
+        };
+        let length = timed.before.len() + timed.after.len();
+        let taken = match reply.said {
+            Ok(Answer::Names(_) | Answer::Value(_)) => PARTS * length,
+            _ => length,
+        };
+        if length > LONGEST {
             return;
         }
-        if self.bytes + text.len() > ROOM {
+        if self.taken + taken > ROOM {
             *self = KnownLines::default();
         }
-        self.bytes += text.len();
+        self.taken += taken;
         let known = KnownLine {
-            text,
+            text: [timed.before, timed.after].concat().into_boxed_str(),
             time: timed.before.len(),
             line: line.clone(),
         };
@@ -172,6 +181,23 @@ mod tests {
         assert!(with_known_lines(|| shared(LINES[0], LINES[1])));
         assert!(with_known_lines(|| !shared(LINES[0], LINES[2])));
         assert!(!shared(LINES[0], LINES[1]));
+    }
+
+    #[test]
+    fn what_is_kept_has_a_bound() {
+        with_known_lines(|| {
+            for number in 0..32 {
+                let name = "a".repeat(LONGEST / 2);
+                let line = format!(
+                    r#"{{"probe":"x","q":{{"list":"/{number}"}},"n":0,"t":1,"names":["{name}"]}}"#
+                );
+                parse_line(&line).unwrap();
+                KNOWN.with_borrow(|known| {
+                    let known = known.as_ref().unwrap();
+                    assert!(known.taken <= ROOM && !known.lines.is_empty());
+                });
+            }
+        });
     }
 
     proptest! {
