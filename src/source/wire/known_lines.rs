@@ -14,6 +14,9 @@ const ROOM: usize = 16 << 20;
 const PARTS: usize = 32;
 /// The longest line that is kept.
 const LONGEST: usize = 64 << 10;
+/// What stands between a question and its repeat's number, and between that and the time.
+const REPEAT: &[u8] = br#"},"n":"#;
+const TIME: &str = r#","t":"#;
 
 thread_local! { static KNOWN: RefCell<Option<KnownLines>> = const { RefCell::new(None) }; }
 
@@ -31,7 +34,10 @@ pub(super) fn read_known<E>(
     read: impl FnOnce(&str) -> Result<Line, E>,
 ) -> Result<Line, E> {
     KNOWN.with_borrow_mut(|known| {
-        let Some((known, timed)) = known.as_mut().zip(TimedLine::of(text)) else {
+        let timed = known
+            .as_mut()
+            .and_then(|known| Some((known, TimedLine::of(text)?)));
+        let Some((known, timed)) = timed else {
             return read(text);
         };
         let hash = known.hash(timed);
@@ -77,9 +83,6 @@ impl<'l> TimedLine<'l> {
         })
     }
 }
-
-const REPEAT: &[u8] = br#"},"n":"#;
-const TIME: &str = r#","t":"#;
 
 #[derive(Default)]
 struct KnownLines {
