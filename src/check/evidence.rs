@@ -82,7 +82,7 @@ impl Check {
     /// [`Check::lacks`] as evidence.
     pub fn missing(&self, facts: &Facts, id: Id) -> Vec<Evidence> {
         let lacks = self.lacks(facts, id);
-        lacks.into_iter().map(MissingFact::into_evidence).collect()
+        lacks.iter().map(MissingFact::evidence).collect()
     }
 }
 
@@ -144,10 +144,10 @@ impl MissingFact<'_> {
     }
 
     /// As evidence.
-    pub fn into_evidence(self) -> Evidence {
+    pub fn evidence(&self) -> Evidence {
         Evidence {
             fact: self.slot.path(),
-            value: Err(self.gap.into_owned()),
+            value: Err(self.gap().clone()),
             origin: None,
             decides: true,
         }

@@ -79,7 +79,7 @@ impl OpenReason<'_> {
                 }]
             }
             OpenReason::Facts(lacks) => {
-                let evidence = lacks.iter().map(|lack| lack.to_owned().into_evidence());
+                let evidence = lacks.iter().map(MissingFact::evidence);
                 evidence.map(evidence_line).collect()
             }
         }
