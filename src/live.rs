@@ -31,7 +31,7 @@ pub mod netlink;
 pub mod nvml;
 mod open_below;
 pub mod own_process;
-pub mod packed;
+mod packed;
 pub mod pages;
 mod privileges;
 pub mod processes;

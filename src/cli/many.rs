@@ -16,13 +16,12 @@ use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
-use crate::live::packed::ZSTD;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::Silent;
 use crate::probe::{self, together};
 use crate::report::many::ManyNodesReport;
 use crate::report::{Contents, Policy, RecordedNode, Report};
-use crate::source::recording::{Recording, RecordingBudget};
+use crate::source::recording::{Recording, RecordingBudget, ZSTD_MAGIC};
 use crate::source::wire::with_known_lines;
 
 /// How much a shell may print before what it was asked for.
@@ -245,7 +244,7 @@ pub fn hosts(
 /// Without what a shell's start-up files printed in front.
 fn packed_part(bytes: &[u8]) -> &[u8] {
     let head = &bytes[..bytes.len().min(NOISE)];
-    match memchr::memmem::find(head, &ZSTD) {
+    match memchr::memmem::find(head, &ZSTD_MAGIC) {
         Some(at) => &bytes[at..],
         None => bytes,
     }

@@ -15,9 +15,9 @@ pub(super) use self::directory::{FoundFiles, is_text};
 use self::input::Input;
 pub(super) use self::utf16::Utf16;
 use super::files::open_input;
-use super::packed::{ZSTD, unpacked};
+use super::packed::unpacked;
 use crate::nccl_log::{Digest, Limits, Reader};
-use crate::source::recording::Recording;
+use crate::source::recording::{Recording, ZSTD_MAGIC};
 use crate::source::wire::{self, Header, Line};
 use crate::source::{Errno, Question, Refusal, Reply};
 use crate::terminal;
@@ -163,7 +163,7 @@ pub fn is_recording(path: &Path) -> bool {
     let first_line = open_input(path).and_then(|mut file| {
         let mut magic = Vec::new();
         file.by_ref().take(4).read_to_end(&mut magic)?;
-        let is_zstd = magic.starts_with(&ZSTD);
+        let is_zstd = magic.starts_with(&ZSTD_MAGIC);
         let file = io::Cursor::new(magic).chain(file);
         let input: Box<dyn Read> = match is_zstd {
             true => Box::new(zstd::stream::read::Decoder::new(file)?),

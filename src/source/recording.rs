@@ -42,7 +42,7 @@ const PACKED: u64 = 10;
 /// Overlays that may lie over each other.
 const DEPTH_LIMIT: u8 = 8;
 /// The first bytes of a zstd frame (RFC 8878, section 3.1.1).
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+pub const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Why a file is no readable recording. All of them end in exit status 65.
 #[derive(Debug, thiserror::Error)]

@@ -25,8 +25,8 @@ use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
 use crate::live::files;
-use crate::live::packed::ZSTD;
 use crate::live::worker::Progress;
+use crate::source::recording::ZSTD_MAGIC;
 use crate::terminal::{self, Colors};
 
 /// How long a node may take to end when rank 0 has ended: one that did not reach rank 0 says why, and looks for the reason first.
@@ -310,7 +310,7 @@ fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::R
 fn begins_packed(answer: &mut impl BufRead) -> bool {
     answer
         .fill_buf()
-        .is_ok_and(|bytes| bytes.starts_with(&ZSTD))
+        .is_ok_and(|bytes| bytes.starts_with(&ZSTD_MAGIC))
 }
 
 /// Waits until all other nodes ended, and says of those that ended badly what they said; whether all ended well.
