@@ -135,7 +135,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
     let last = begun + plan.deadline;
     let pause = plan.sample.unwrap_or_default();
     let since = || (clock::boottime_ns().saturating_sub(started_ns)) / 1000;
-    let mut shown = false;
+    let mut shown: Option<Vec<&str>> = None;
     loop {
         while running.iter().filter(|r| !r.closed).count() < at_once {
             let Some((name, budget)) = waiting.pop_front() else {
@@ -192,8 +192,11 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 .filter(|r| !r.closed && !r.end_said)
                 .map(|r| r.name)
                 .collect();
-            progress(Progress::Waiting(&names));
-            shown = true;
+            // (each of thousands of replies comes by here, and a console may be slow)
+            if shown.as_ref() != Some(&names) {
+                progress(Progress::Waiting(&names));
+                shown = Some(names);
+            }
         }
         let next = running
             .iter()
@@ -223,7 +226,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    if shown {
+    if shown.is_some() {
         progress(Progress::Done);
     }
     recording.end();
