@@ -326,7 +326,7 @@ fn is_open(facts: &Facts, id: Id) -> bool {
 fn earliest(facts: &Facts, events: &[Id]) -> Option<Id> {
     let place = |id: Id| {
         let place = facts.known(id, event::PLACE)?;
-        let (file, line) = place.rsplit_once(':')?;
+        let (file, line) = place.rsplit_once([':', ' '])?;
         Some((Arc::<str>::from(file), line.parse::<u64>().ok()?))
     };
     let places: Option<Vec<_>> = events.iter().map(|id| place(*id)).collect();

@@ -56,7 +56,7 @@ subject! {
     HOSTS: u64 = "hosts" from "nccl_log";
     /// The GPUs' model, or models.
     GPUS: Arc<str> = "gpus" from "nccl_log";
-    /// Where they begin: file and line.
+    /// Where they begin: `job-1.log:17`, or `line 17` of a single text.
     PLACE: Arc<str> = "place" from "nccl_log";
     /// How many rows of results were read.
     ROWS: u64 = "rows" from "nccl_log";

@@ -319,7 +319,7 @@ subject! {
     RANKS: u64 = "ranks" from "nccl_log";
     /// The first line, without its prefixes.
     TEXT: Arc<str> = "text" from "nccl_log";
-    /// The file and line number of the first line.
+    /// The file and line number of the first line: `job-1.log:17`, or `line 17` of a single text.
     PLACE: Arc<str> = "place" from "nccl_log";
     /// The time that is before the first line, as it is there.
     TIME: Arc<str> = "time" from "nccl_log";

@@ -199,16 +199,11 @@ fn labels(names: &[Arc<str>]) -> Vec<Arc<str>> {
     names.iter().map(label).collect()
 }
 
-/// A line by its file and its number: `job-1.log:17`, or `:17` if there is one file.
+/// A line by its file and its number: `job-1.log:17`, or `line 17` if there is one file.
 fn place(label: &str, line: u64) -> String {
-    format!("{label}:{line}")
-}
-
-/// The same in words: `line 17`.
-fn place_in_words(label: &str, line: u64) -> String {
     match label {
         "" => format!("line {line}"),
-        label => place(label, line),
+        label => format!("{label}:{line}"),
     }
 }
 

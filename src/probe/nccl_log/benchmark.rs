@@ -36,8 +36,7 @@ fn table(file: &Arc<str>, block: &Block, facts: &mut Facts) -> Option<Id> {
         _ => return None,
     };
     let place = super::place(file, first.number);
-    let words = super::place_in_words(file, first.number);
-    let name = format!("{} at {words}", tool.word());
+    let name = format!("{} at {place}", tool.word());
     let id = facts.instance(Subject::Benchmark, Facts::CLUSTER, &name);
     facts.set(id, fact::TOOL, first.known(tool));
     facts.set(id, fact::PLACE, first.known(place.into()));
@@ -66,7 +65,7 @@ fn stated_ports(file: &Arc<str>, outputs: &[Block], facts: &mut Facts, id: Id) {
     if let Some((line, (count, rate))) =
         said.find_map(|line| Some((line, tool_output::stated_ports(line.text)?)))
     {
-        let place = super::place_in_words(file, line.number);
+        let place = super::place(file, line.number);
         let words = format!("{count} × {rate} Gb/s, as the text says in {place}");
         facts.set(id, fact::STATED_PORTS, line.known(words.into()));
         let rate = BitRate(count * rate * 1_000_000_000);

@@ -274,7 +274,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             .get(at.file)
             .map_or("", |(name, _)| name);
         let text: String = text.chars().take(120).collect();
-        format!("{}: {text}", super::place_in_words(name, at.first))
+        format!("{}: {text}", super::place(name, at.first))
     }
 
     /// The end of the work, if it comes before this and nothing begins between.

@@ -155,7 +155,7 @@ fn a_table_between_lines_of_nccl_with_a_launchers_marks() {
     let id = only(&facts, Subject::Benchmark);
     assert_eq!(facts.known(id, benchmark::ROWS), Some(2));
     assert_eq!(facts.known(id, benchmark::WRONG), Some(0));
-    assert_eq!(facts.known(id, benchmark::PLACE).as_deref(), Some(":4"));
+    assert_eq!(facts.known(id, benchmark::PLACE).as_deref(), Some("line 4"));
 }
 
 #[test]
