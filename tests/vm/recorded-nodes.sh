@@ -8,8 +8,13 @@
 hostname n$((VM_NODE + 1))
 doctor=/run/rdma-doctor
 cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
-record() { # NAME
-    $doctor record --deadline 300 --no-redact -o "/run/$1.jsonl" && cp "/run/$1.jsonl" /out/
+record() { # NAME: again where the guest was so slow that something did not answer in time
+    local tried
+    for tried in 1 2 3 4 5; do
+        $doctor record --deadline 300 --no-redact -o "/run/$1.jsonl" || return
+        $doctor check --all "/run/$1.jsonl" | grep -q '\[respondent/' || break
+    done
+    cp "/run/$1.jsonl" /out/
 }
 record "good-$(hostname)" || exit 1
 [ "$VM_NODE" = 1 ] || exit 0
