@@ -11,6 +11,7 @@ mod interfaces;
 mod kernel;
 mod lspci;
 mod matrix;
+mod missing_gpus;
 mod mounts;
 mod named;
 pub(super) mod output_line;
@@ -155,6 +156,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     filter::state(&outputs, facts, node);
     routes::state(ask, &outputs, facts, node);
     devices::odd(facts, node);
+    missing_gpus::state(&outputs, facts, node);
 }
 
 fn read(output: &Output, facts: &mut Facts, node: Id) {
@@ -182,6 +184,9 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "nvidia-smi" if output.has("nvlink") => smi::nvlinks::state(output, facts, node),
         "nvidia-smi" if output.has("-q") || output.has("--query") => {
             smi::query(output, facts, node)
+        }
+        "nvidia-smi" if output.has("-L") || output.has("--list-gpus") => {
+            smi::list(output, facts, node)
         }
         "nvidia-smi" if output.argv.len() > 1 => smi::csv(output, facts, node),
         "nvidia-smi" => smi::table(output, facts, node),

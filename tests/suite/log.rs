@@ -771,7 +771,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 18] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 19] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/driver-of-older-cuda", "a fixture of its own"),
     ("log/gpudirect-partial", "seen in a log of two adapters"),
@@ -779,6 +779,7 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 18] = [
     ("log/test-of-one-rank", "symptoms"),
     ("log/test-not-joined", "symptoms"),
     ("log/pasted-port-down", "ibstat in the stream"),
+    ("log/pasted-gpu-missing", "lspci and nvidia-smi in texts"),
     ("log/perftest-not-connected", "perftest in the stream"),
     ("log/perftest-request-failed", "perftest in the stream"),
     ("log/test-at-socket-speed", "nccl-tests in the stream"),

@@ -38,11 +38,33 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
+/// The class that stands behind the address.
+fn class(rest: &str) -> Option<&str> {
+    Some(rest.split(['[', ':']).next()?.trim())
+}
+
+fn is_gpu(class: &str) -> bool {
+    matches!(
+        class,
+        "3D controller"
+            | "VGA compatible controller"
+            | "Processing accelerators"
+            | "Display controller"
+    )
+}
+
+/// The address of a GPU of NVIDIA, if this line is its first.
+pub(super) fn nvidia_gpu(line: &str) -> Option<String> {
+    let (address, rest) = line.split_once(' ')?;
+    let is_nvidia = is_gpu(class(rest)?) && rest.to_lowercase().contains("nvidia");
+    is_nvidia.then(|| tool_output::function_name(address).to_string())
+}
+
 /// `0000:1a:00.0 Infiniband controller: Mellanox Technologies MT2910 …`; without its domain an address is of the first.
 fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, LinkKeys)> {
     let (address, rest) = line.text.split_once(' ')?;
     let name = tool_output::function_name(address);
-    let class = rest.split(['[', ':']).next()?.trim();
+    let class = class(rest)?;
     let vendor = rest.to_lowercase();
     match class {
         "Infiniband controller"
@@ -66,12 +88,7 @@ fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, Link
             facts.set(id, function::ON_BUS, on_bus);
             Some((id, function::LINK))
         }
-        "3D controller"
-        | "VGA compatible controller"
-        | "Processing accelerators"
-        | "Display controller"
-            if vendor.contains("nvidia") || vendor.contains("amd") =>
-        {
+        _ if is_gpu(class) && (vendor.contains("nvidia") || vendor.contains("amd")) => {
             let id = facts.instance(Subject::Gpu, node, &name);
             facts.set(id, gpu::PCI, line.known(name.as_str().into()));
             facts.set(id, gpu::ON_BUS, line.known(!vendor.contains("(rev ff)")));

@@ -105,6 +105,7 @@ fn machine(facts: &mut Facts, node: Id, section: &Section<'_>) {
 /// The GPUs that a table of nvidia-smi lists: `|   0  NVIDIA H100 80GB HBM3   On  | 00000000:19:00.0 Off |   0 |` and the row below.
 pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
     let mut at: Option<Id> = None;
+    let mut gpus = Vec::new();
     for line in output.lines() {
         let cells: Vec<&str> = line
             .text
@@ -158,6 +159,7 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
                 Err(_) => {}
             }
             at = Some(id);
+            gpus.push(id);
         } else if let Some(id) = at {
             let number = |text: &str, unit: &str| {
                 text.strip_suffix(unit).and_then(|n| n.parse::<u64>().ok())
@@ -176,9 +178,27 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
     let is_whole = !output.is_cut && output.argv.len() == 1 && output.text().contains("+--");
-    if is_whole && facts.below(node, Subject::Gpu).next().is_some() {
-        facts.set_members(Subject::Gpu, node, Membership::Known(output.origin()));
-        let count = facts.below(node, Subject::Gpu).count() as u64;
+    if is_whole && !gpus.is_empty() {
+        let count = gpus.len() as u64;
+        facts.set(node, of_node::NVML_GPUS, output.known(count));
+        // What lspci shows besides is on the node, too.
+        if facts.below(node, Subject::Gpu).all(|id| gpus.contains(&id)) {
+            facts.set_members(Subject::Gpu, node, Membership::Known(output.origin()));
+        }
+    }
+}
+
+/// `nvidia-smi -L`: `GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)`, without addresses; MIG devices are in lines of their own.
+pub(super) fn list(output: &Output, facts: &mut Facts, node: Id) {
+    let is_gpu = |text: &str| text.starts_with("GPU ") && text.contains("(UUID: ");
+    let count = output.lines().filter(|line| is_gpu(line.text)).count() as u64;
+    if count == 0 {
+        return;
+    }
+    facts.set(node, of_node::NVML, output.known(Nvml::Works));
+    facts.set(node, of_node::NVML_ERROR, output.known("none".into()));
+    // With `-i` it lists those that are asked for.
+    if !output.is_cut && output.argv.len() == 2 {
         facts.set(node, of_node::NVML_GPUS, output.known(count));
     }
 }
