@@ -410,9 +410,11 @@ fn a_slow_network_is_measured_and_not_called_a_hang() {
     }
     let (value, _) = world.triage(&["--quick", "--deadline", "30"], None);
     let answer = &value["answer"];
-    // Of so few packets one rank may seem slower than the others, and the shaper's queue may drop what a slow start sends too much.
+    // Of so few packets one rank may seem slower than the others, the shaper's queue may drop what a slow start sends too much, and a pair that finds its
+    // bucket full gets more than its rate.
     let mut causes = measured_causes(&value);
-    causes.retain(|cause| !matches!(&**cause, "bench/rank-slower" | "pairs/loses-packets"));
+    let of_shaper = ["bench/rank-slower", "pairs/loses-packets", "pairs/slow"];
+    causes.retain(|cause| !of_shaper.contains(&&**cause));
     assert_eq!(causes, [""; 0], "{answer:#}");
     let sentence = answer["sentence"].as_str().unwrap();
     assert!(
