@@ -9,18 +9,15 @@ use crate::fact::{Facts, Id, Origin, Subject, gpu, node};
 /// may be a virtual machine's.
 pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
     let mut shown: BTreeMap<String, Origin> = BTreeMap::new();
-    for output in outputs.iter().filter(|output| output.tool() == "lspci") {
-        let mut at = None;
-        for line in output.lines() {
-            if !line.text.starts_with(char::is_whitespace) {
-                at = lspci::nvidia_gpu(line.text);
-                let gpu = at.clone().map(|address| (address, line.origin()));
-                shown.extend(gpu);
-            }
-            let driver = line.text.trim().strip_prefix("Kernel driver in use: ");
-            if let (Some(address), true) = (&at, driver.is_some_and(|name| name != "nvidia")) {
-                shown.remove(address);
-            }
+    let outputs = outputs.iter().filter(|output| output.tool() == "lspci");
+    for line in outputs.flat_map(Output::lines) {
+        if let Some(address) = lspci::nvidia_gpu(line.text)
+            && let Some(id) = facts.find(Subject::Gpu, node, &address)
+            && facts
+                .known(id, gpu::DRIVER)
+                .is_none_or(|driver| &*driver == "nvidia")
+        {
+            shown.insert(address, line.origin());
         }
     }
     let Some(origin) = shown.values().next().cloned() else {

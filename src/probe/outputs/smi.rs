@@ -12,7 +12,7 @@ use self::sections::{Section, of_csv, of_text, of_xml};
 use super::{Output, named};
 use crate::fact::gpu::GpuMode;
 use crate::fact::node::{self as of_node, Nvml};
-use crate::fact::{Facts, Id, Membership, Subject, gpu};
+use crate::fact::{Facts, Id, Membership, Origin, Subject, gpu};
 
 /// `nvidia-smi -q`, and with `-x` as XML.
 pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
@@ -71,10 +71,15 @@ fn begin(facts: &mut Facts, node: Id, address: &str, output: &Output) -> Id {
     id
 }
 
+/// NVML answers.
+fn works(facts: &mut Facts, node: Id, origin: &Origin) {
+    facts.know(node, of_node::NVML, Nvml::Works, origin);
+    facts.know(node, of_node::NVML_ERROR, "none".into(), origin);
+}
+
 /// A GPU that NVML lists, whether it gives it or not.
 fn listed(facts: &mut Facts, node: Id, address: &str, output: &Output) -> Id {
-    facts.set(node, of_node::NVML, output.known(Nvml::Works));
-    facts.set(node, of_node::NVML_ERROR, output.known("none".into()));
+    works(facts, node, &output.origin());
     let lower = address.to_lowercase();
     // NVML's domain has eight digits, the kernel's four.
     let name = match lower.split_once(':') {
@@ -195,8 +200,7 @@ pub(super) fn list(output: &Output, facts: &mut Facts, node: Id) {
     if count == 0 {
         return;
     }
-    facts.set(node, of_node::NVML, output.known(Nvml::Works));
-    facts.set(node, of_node::NVML_ERROR, output.known("none".into()));
+    works(facts, node, &output.origin());
     // With `-i` it lists those that are asked for.
     if !output.is_cut && output.argv.len() == 2 {
         facts.set(node, of_node::NVML_GPUS, output.known(count));

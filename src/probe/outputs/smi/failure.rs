@@ -1,7 +1,7 @@
 //! What nvidia-smi prints where NVML fails, or fails for one GPU.
 
-use super::listed;
-use crate::fact::node::{self, Nvml};
+use super::{listed, works};
+use crate::fact::node;
 use crate::fact::{Facts, Id, gpu};
 use crate::probe::nvml::{fails_with, words};
 use crate::probe::outputs::Output;
@@ -23,8 +23,7 @@ pub(in crate::probe::outputs) fn state(output: &Output, facts: &mut Facts, node:
         } else if let Some(version) = text.strip_prefix("NVML library version: ") {
             facts.set(node, node::NVML_VERSION, line.known(version.into()));
         } else if text == "No devices were found" {
-            facts.set(node, node::NVML, line.known(Nvml::Works));
-            facts.set(node, node::NVML_ERROR, line.known("none".into()));
+            works(facts, node, &line.origin());
             facts.set(node, node::NVML_GPUS, line.known(0));
         } else if let Some((address, error)) = without_handle(text) {
             let id = listed(facts, node, address, output);
