@@ -63,6 +63,7 @@ fn main() -> io::Result<()> {
     let mut with_examples = String::from("&[\n");
     let mut judged = String::new();
     let mut packed = String::new();
+    let mut examples = String::new();
     let mut constants = String::new();
     for path in &found {
         let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
@@ -73,12 +74,14 @@ fn main() -> io::Result<()> {
             .to_str()
             .ok_or_else(|| io::Error::other("a path is no UTF-8"))?;
         let text = fs::read_to_string(path)?;
-        let head = match text.find("\n[[example]]") {
-            Some(at) => &text[..=at],
-            None => &text,
+        let (head, shown) = match text.find("\n[[example]]") {
+            Some(at) => text.split_at(at + 1),
+            None => (&*text, ""),
         };
         packed.push_str(&advice(head));
         packed.push('\0');
+        examples.push_str(shown);
+        examples.push('\0');
         let wrong = |why: String| io::Error::other(format!("{inside}: {why}"));
         let table: toml::Table =
             (head.parse()).map_err(|e: toml::de::Error| wrong(e.to_string()))?;
@@ -103,10 +106,8 @@ fn main() -> io::Result<()> {
     with_examples.push_str("]\n");
     fs::write(out.join("checks.txt"), judged)?;
     fs::write(out.join("limits.rs"), constants)?;
-    let best = flate2::Compression::best();
-    let mut pack = flate2::write::ZlibEncoder::new(Vec::new(), best);
-    pack.write_all(packed.as_bytes())?;
-    fs::write(out.join("advice.z"), pack.finish()?)?;
+    fs::write(out.join("advice.z"), pack(&packed)?)?;
+    fs::write(out.join("examples.z"), pack(&examples)?)?;
     fs::write(out.join("checks_with_examples.rs"), with_examples)?;
 
     for file in TABLES {
@@ -118,6 +119,13 @@ fn main() -> io::Result<()> {
         read => read?,
     };
     fs::write(out.join("RETIRED"), retired)
+}
+
+fn pack(text: &str) -> io::Result<Vec<u8>> {
+    let best = flate2::Compression::best();
+    let mut pack = flate2::write::ZlibEncoder::new(Vec::new(), best);
+    pack.write_all(text.as_bytes())?;
+    pack.finish()
 }
 
 /// Writes the tables of a file as expressions of Rust: a row of texts is its first with a slice of the rest, any other row a tuple.

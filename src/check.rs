@@ -10,6 +10,7 @@
 //! catalogue   all checks: the built-in ones and a site's own
 //! premise     what a check assumes; a finding states it as its condition if it is unknown
 //! judge       facts and checks become verdicts
+//! variant     what follows from an example: a fact withheld, a comparison at, below and above its value
 //! evidence    the evidence of a verdict, and the missing facts of an open one
 //! limits      the limits that a site sets
 //! config      the site's file
@@ -41,6 +42,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod typing;
+mod variant;
 mod waiver;
 
 use std::borrow::Cow;
@@ -61,6 +63,7 @@ pub use inventory::{Inventory, InventoryItem, items_of};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::Premise;
 pub use template::Template;
+pub use variant::Variant;
 pub use waiver::{Recorded, Waiver, Waivers, judge_waived, located};
 
 use crate::fact::value::written;

@@ -12,6 +12,7 @@ pub mod deferred;
 pub mod evidence;
 pub mod expect;
 pub mod explain;
+mod explain_page;
 #[cfg(test)]
 mod fact_use_tests;
 pub mod facts;

@@ -1,5 +1,5 @@
-//! The texts of checks for readers of findings: why it matters, what to do, where to read on. For built-in checks these are more than half of the
-//! text and are needed only if a check failed, so the program has them packed, and unpacks them then.
+//! The texts of checks for readers of findings: why it matters, what to do, where to read on; and the examples. Of built-in checks these
+//! are most of the text and are needed only if a check failed or is explained, so the program has them packed, and unpacks them then.
 
 use std::io::Read as _;
 use std::sync::OnceLock;
@@ -8,7 +8,10 @@ use super::file::{self, Document};
 use super::{Check, Template};
 
 /// The built-in checks' advice, in the order of their files, a NUL after each; compressed (zlib).
-const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
+const ADVICE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
+
+/// Their examples in the same way.
+const EXAMPLES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/examples.z"));
 
 /// A check's text for readers of its finding.
 #[derive(Debug)]
@@ -40,7 +43,8 @@ impl Check {
     }
 
     fn unpacked(&self, number: usize) -> Advice {
-        let text = all().split('\0').nth(number).unwrap_or_default();
+        static ALL: OnceLock<String> = OnceLock::new();
+        let text = part(ALL.get_or_init(|| unpack(ADVICE)), number);
         let document = Document::new(&self.path, text, 0..text.len());
         // A test reads all of it: built-in advice is well-formed.
         file::advice(&document, self.names()).unwrap_or_else(|_| Advice {
@@ -51,13 +55,27 @@ impl Check {
     }
 }
 
-/// The advice of all built-in checks.
-fn all() -> &'static str {
-    static ALL: OnceLock<String> = OnceLock::new();
-    ALL.get_or_init(|| {
-        let mut text = String::new();
-        let read = flate2::read::ZlibDecoder::new(PACKED).read_to_string(&mut text);
-        debug_assert!(read.is_ok(), "{read:?}");
-        text
-    })
+impl AdviceSource {
+    /// The examples of a built-in check as its file has them; `None` of one that was read.
+    pub(super) fn packed_examples(&self) -> Option<&'static str> {
+        static ALL: OnceLock<String> = OnceLock::new();
+        match self {
+            AdviceSource::Read(_) => None,
+            AdviceSource::Packed(number, _) => {
+                Some(part(ALL.get_or_init(|| unpack(EXAMPLES)), *number))
+            }
+        }
+    }
+}
+
+/// The text of the built-in check of this number.
+fn part(all: &str, number: usize) -> &str {
+    all.split('\0').nth(number).unwrap_or_default()
+}
+
+fn unpack(packed: &[u8]) -> String {
+    let mut text = String::new();
+    let read = flate2::read::ZlibDecoder::new(packed).read_to_string(&mut text);
+    debug_assert!(read.is_ok(), "{read:?}");
+    text
 }

@@ -251,7 +251,7 @@ fn decided_by(parts: &[Node], decider: bool, view: &JudgeContext<'_>) -> Option<
 
 impl Operand {
     #[inline(always)]
-    fn value<'a>(&'a self, view: &JudgeContext<'a>) -> Option<&'a Value> {
+    pub(super) fn value<'a>(&'a self, view: &JudgeContext<'a>) -> Option<&'a Value> {
         match self {
             Operand::Fact(slot) => slot.fact(view.facts, view.lineage)?.known(),
             Operand::Literal(value) => Some(value),

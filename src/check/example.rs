@@ -9,7 +9,7 @@ use super::diagnostic::{CheckError, Complaint};
 use super::file::{
     Document, as_count, as_table, as_text, items, known_keys, no_choice, wrong_type,
 };
-use super::{Check, lexer, typing};
+use super::{Check, Outcome, lexer, typing};
 use crate::fact::value::written;
 use crate::fact::{Fact, Facts, Gap, Origin, Subject, Type, Value, Why};
 
@@ -29,9 +29,30 @@ written! {
     }
 }
 
+impl Expected {
+    /// Whether there is a finding.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Expected::Fails | Expected::FailsIf)
+    }
+}
+
+impl From<Outcome> for Expected {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Passes(_) => Expected::Passes,
+            Outcome::Fails | Outcome::Waived(_) => Expected::Fails,
+            Outcome::FailsIf => Expected::FailsIf,
+            Outcome::Unknown(_) => Expected::Unknown,
+            Outcome::DoesNotApply => Expected::DoesNotApply,
+        }
+    }
+}
+
 /// An example: what is known, and what the check reports about it. What it does not mention is unknown.
 #[derive(Clone, Debug)]
 pub struct Example {
+    /// What it shows, if its file says so.
+    pub about: Option<String>,
     /// The expected verdict.
     pub verdict: Expected,
     /// The facts: subject, place in its schema, and the fact.
@@ -43,24 +64,37 @@ pub struct Example {
 impl Check {
     /// The examples, read from the file's text and checked against the schema.
     pub fn examples(&self) -> Result<Vec<Example>, CheckError> {
-        let part = self.examples_at.unwrap_or(0)..self.source.len();
-        let document = Document::new(&self.path, &self.source, part.clone());
+        let (source, from) = match self.advice.packed_examples() {
+            Some(packed) => (packed, Some(0)),
+            None => (&*self.source, self.examples_at),
+        };
+        let document = Document::new(&self.path, source, from.unwrap_or(0)..source.len());
         let table = document.table()?;
-        self.read_examples(&table, part.start)
+        self.read_examples(&table, source, from)
             .map_err(|complaint| document.error(&complaint))
     }
 
-    fn read_examples(&self, table: &DeTable<'_>, from: usize) -> Result<Vec<Example>, Complaint> {
-        if self.examples_at.is_some() {
+    /// The examples of a table that is the source from there, or all of it.
+    fn read_examples(
+        &self,
+        table: &DeTable<'_>,
+        source: &str,
+        from: Option<usize>,
+    ) -> Result<Vec<Example>, Complaint> {
+        if from.is_some() {
             known_keys(table, &["example"])
                 .map_err(|c| c.help("examples stand at the end of the file".to_owned()))?;
         }
         items(table, "example", "a list of tables: [[example]]")?
-            .map(|item| self.example(item, from))
+            .map(|item| {
+                let start = from.unwrap_or(0) + item.span().start;
+                let before = &source[..start.min(source.len())];
+                self.example(item, before.matches('\n').count() + 1)
+            })
             .collect()
     }
 
-    fn example(&self, item: &Spanned<DeValue<'_>>, from: usize) -> Result<Example, Complaint> {
+    fn example(&self, item: &Spanned<DeValue<'_>>, line: usize) -> Result<Example, Complaint> {
         let table = as_table(item, "a table")?;
         known_keys(table, &["about", "verdict", "facts"])?;
         let Some(verdict) = table.get("verdict") else {
@@ -75,15 +109,12 @@ impl Check {
         if let Some(stated) = table.get("facts") {
             self.example_facts(stated, None, &mut facts)?;
         }
-        table.get("about").map(as_text).transpose()?;
-        let start = from + item.span().start;
+        let about = table.get("about").map(as_text).transpose()?;
         Ok(Example {
+            about: about.map(str::to_owned),
             verdict: expected,
             facts,
-            line: self.source[..start.min(self.source.len())]
-                .matches('\n')
-                .count()
-                + 1,
+            line,
         })
     }
 

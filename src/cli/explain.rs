@@ -5,9 +5,12 @@ use std::io::{self, Write};
 use crate::terminal::Paint;
 use clap::Args;
 
+use super::explain_page::checks_7;
 use super::input::{BadInput, bad_usage};
 use super::{SelectArgs, input, output};
-use crate::check::{Area, Catalogue, Check, Required, glob_fits, try_example};
+use crate::check::{
+    Area, Catalogue, Check, Example, Expected, Required, Variant, glob_fits, try_example,
+};
 use crate::exit::Exit;
 use crate::report::text::{paragraph, unquoted};
 
@@ -20,6 +23,9 @@ pub struct ExplainArgs {
     /// A check's id such as link/rate-degraded, an id with *, a group, an area, or words to look for
     #[arg(value_name = "ID|WORD")]
     pub id: Vec<String>,
+    /// Write the manual page of all checks, rdma-doctor-checks(7)
+    #[arg(long, conflicts_with = "id")]
+    pub man: bool,
     /// Directories with further checks.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -32,7 +38,13 @@ pub struct ExplainArgs {
 /// Words that no check has, an invalid check file, an output that cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    for check in &catalogue.checks {
+    if args.man {
+        let page = checks_7(&catalogue)?;
+        output::print(|out| out.write_all(page.as_bytes()))?;
+        return Ok(Exit::Healthy);
+    }
+    let is_of_site = |check: &&Check| !check.source.is_empty();
+    for check in catalogue.checks.iter().filter(is_of_site) {
         // A site's check shows itself here: that its examples hold is part of it.
         for example in check.examples().map_err(|e| BadInput(e.to_string()))? {
             try_example(check, &example).map_err(|e| BadInput(format!("{}: {e}", check.path)))?;
@@ -159,6 +171,7 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     section(out, "why", check.advice().why.trim())?;
     writeln!(out)?;
     section(out, "fix", check.advice().fix.source().trim())?;
+    examples(out, check)?;
     let explains: Vec<String> = check.explains.iter().map(|e| e.to_string()).collect();
     for (name, text) in [
         ("explains", explains.join(" ")),
@@ -170,6 +183,65 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The first example that fails, and what one changed fact makes of it; then the others that its file has.
+fn examples(out: &mut dyn Write, check: &Check) -> io::Result<()> {
+    let examples = check.examples().unwrap_or_default();
+    let Some(first) = examples.iter().find(|e| e.verdict.is_failure()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    section(out, "example", &stated(first))?;
+    let variants = check.variants(first);
+    for verdict in Expected::ALL.iter().filter(|v| **v != first.verdict) {
+        let changes: Vec<String> = changed_facts(&variants, *verdict);
+        if !changes.is_empty() {
+            section(
+                out,
+                "",
+                &format!("{} {}", verdict.word(), changes.join("; ")),
+            )?;
+        }
+    }
+    for other in examples.iter().filter(|e| e.line != first.line) {
+        section(out, "", &stated(other))?;
+    }
+    Ok(())
+}
+
+/// An example on a line: its verdict, what it shows, its facts.
+fn stated(example: &Example) -> String {
+    let facts = example.facts.iter().map(|(subject, fact, value)| {
+        let schema = subject.schema();
+        let name = format!("{}.{}", schema.name, schema.facts[*fact].name);
+        match value.known() {
+            Some(value) => format!("{name} = {value}"),
+            None => format!("{name} unknown"),
+        }
+    });
+    let facts = facts.collect::<Vec<_>>().join(", ");
+    let about = example.about.as_deref().unwrap_or_default();
+    let space = if about.is_empty() { "" } else { " " };
+    format!("{}: {about}{space}{facts}", example.verdict.word())
+}
+
+/// By which single change an example gets this verdict: of a fact with several such values the first stands for all.
+fn changed_facts(variants: &[Variant], verdict: Expected) -> Vec<String> {
+    let mut changes: Vec<String> = Vec::new();
+    let mut last = ("", true);
+    for variant in variants.iter().filter(|v| v.verdict == verdict) {
+        let this = (&*variant.fact, variant.value.is_some());
+        if this == last {
+            continue;
+        }
+        last = this;
+        changes.push(match &variant.value {
+            Some(value) => format!("if {} = {value}", variant.fact),
+            None => format!("without {}", variant.fact),
+        });
+    }
+    changes
 }
 
 /// Text behind its name; a command stands as it is.

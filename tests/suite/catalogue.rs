@@ -1,29 +1,6 @@
-//! Every built-in check is valid, well written, and shown failing, passing and unknown.
+//! The ids of built-in checks.
 
-use std::collections::HashSet;
-
-use rdma_doctor::check::{Catalogue, Expected, try_example};
-
-#[test]
-fn every_check_is_shown_failing_passing_and_unknown() {
-    let catalogue = Catalogue::embedded_with_examples().unwrap();
-    for check in &catalogue.checks {
-        let examples = check.examples().unwrap();
-        let mut shown = HashSet::new();
-        for example in &examples {
-            try_example(check, example).unwrap();
-            shown.insert(example.verdict);
-        }
-        for wanted in [Expected::Fails, Expected::Passes, Expected::Unknown] {
-            assert!(
-                shown.contains(&wanted),
-                "{}: no example {}",
-                check.id,
-                wanted.word()
-            );
-        }
-    }
-}
+use rdma_doctor::check::Catalogue;
 
 #[test]
 fn ids_are_sorted_and_unique() {

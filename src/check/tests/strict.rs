@@ -1,7 +1,7 @@
 //! Rules that built-in checks must satisfy beyond being valid.
 
-use crate::check::example::{Expected, facts_of, try_example};
-use crate::check::{Catalogue, Check, Example, Outcome, Severity, glob};
+use crate::check::example::{Expected, try_example};
+use crate::check::{Catalogue, Check, Example, Severity, Variant, glob};
 use crate::fact::limit;
 
 /// Letters that an explanation has at least.
@@ -131,34 +131,47 @@ fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(Str
     }
 }
 
-/// Each verdict is shown, each example holds, and none turns into its opposite when a fact is missing.
+/// Each example holds, and none turns into its opposite if a fact is missing. The examples and what follows from them show each verdict, and
+/// that each fact of a condition decides somewhere: one that decides nothing may be wrong unseen.
 fn shown(check: &Check, examples: &[Example], complain: &mut impl FnMut(String)) {
-    let premise = check.premise.iter().map(|_| Expected::FailsIf);
-    let always = [Expected::Fails, Expected::Passes, Expected::Unknown];
-    for wanted in always.into_iter().chain(premise) {
-        if !examples.iter().any(|e| e.verdict == wanted) {
-            complain(format!("no example shows `{}`", wanted.word()));
-        }
-    }
+    let mut shown: Vec<Expected> = Vec::new();
+    let mut decides: Vec<String> = Vec::new();
     for example in examples {
         if let Err(problem) = try_example(check, example) {
             complain(problem);
         }
-        for at in 0..example.facts.len() {
-            let mut fewer = example.facts.clone();
-            let (subject, index, _) = fewer.remove(at);
-            let (facts, id) = facts_of(check, &fewer);
-            let outcome = check.judge(&facts, id);
-            if outcome.word() != example.verdict.word()
-                && !matches!(outcome, Outcome::Unknown(_) | Outcome::FailsIf)
-            {
-                let name = subject.schema().facts[index].name;
-                complain(format!(
-                    "without `{name}`, line {} says {}",
-                    example.line,
-                    outcome.word()
-                ));
+        shown.push(example.verdict);
+        for Variant {
+            fact,
+            value,
+            verdict,
+        } in check.variants(example)
+        {
+            let is_open = matches!(verdict, Expected::Unknown | Expected::FailsIf);
+            if value.is_none() && verdict != example.verdict && !is_open {
+                let (line, says) = (example.line, verdict.word());
+                complain(format!("without `{fact}`, line {line} says {says}"));
             }
+            if value.is_some() && verdict != example.verdict {
+                decides.push(fact);
+            }
+            if example.verdict.is_failure() {
+                shown.push(verdict);
+            }
+        }
+    }
+    let premise = check.premise.iter().map(|_| Expected::FailsIf);
+    let always = [Expected::Fails, Expected::Passes, Expected::Unknown];
+    for wanted in always.into_iter().chain(premise) {
+        if !shown.contains(&wanted) {
+            complain(format!("no example shows `{}`", wanted.word()));
+        }
+    }
+    for (subject, index) in check.conditions().flat_map(|c| c.facts()) {
+        let schema = subject.schema();
+        let fact = format!("{}.{}", schema.name, schema.facts[index].name);
+        if !decides.contains(&fact) {
+            complain(format!("no example shows that `{fact}` decides"));
         }
     }
 }
