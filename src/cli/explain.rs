@@ -43,8 +43,10 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
         output::print(|out| out.write_all(page.as_bytes()))?;
         return Ok(Exit::Healthy);
     }
-    let is_of_site = |check: &&Check| !check.source.is_empty();
-    for check in catalogue.checks.iter().filter(is_of_site) {
+    for check in &catalogue.checks {
+        if check.source.is_empty() {
+            continue;
+        }
         // A site's check shows itself here: that its examples hold is part of it.
         for example in check.examples().map_err(|e| BadInput(e.to_string()))? {
             try_example(check, &example).map_err(|e| BadInput(format!("{}: {e}", check.path)))?;
@@ -185,7 +187,7 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     Ok(())
 }
 
-/// The first example that fails, and what one changed fact makes of it; then the others that its file has.
+/// The first example that fails, and what one changed fact makes of it; then the others that say what they show.
 fn examples(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     let examples = check.examples().unwrap_or_default();
     let Some(first) = examples.iter().find(|e| e.verdict.is_failure()) else {
@@ -204,7 +206,10 @@ fn examples(out: &mut dyn Write, check: &Check) -> io::Result<()> {
             )?;
         }
     }
-    for other in examples.iter().filter(|e| e.line != first.line) {
+    for other in &examples {
+        if other.line == first.line || other.about.is_none() {
+            continue;
+        }
         section(out, "", &stated(other))?;
     }
     Ok(())

@@ -73,6 +73,7 @@ fn expected_files() -> BTreeSet<String> {
             "share/bash-completion/completions/rdma-doctor",
             "share/zsh/site-functions/_rdma-doctor",
             "share/fish/vendor_completions.d/rdma-doctor.fish",
+            "share/man/man7/rdma-doctor-checks.7.gz",
         ]
         .map(str::to_owned),
     );
