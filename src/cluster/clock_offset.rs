@@ -46,9 +46,12 @@ impl ClockOffset {
 
     /// The offset with the smaller error bound.
     pub fn better_of(self, other: Option<ClockOffset>) -> Self {
-        other.map_or(self, |other| match other.within_ns < self.within_ns {
-            true => other,
-            false => self,
+        other.map_or(self, |other| {
+            if other.within_ns < self.within_ns {
+                other
+            } else {
+                self
+            }
         })
     }
 }

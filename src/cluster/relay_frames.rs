@@ -118,9 +118,10 @@ impl Reassembly {
         }
         // Memory grows with the bytes that arrive, not with the announced length.
         message.extend_from_slice(part);
-        match message.len() as u64 >= whole {
-            true => Ok(self.incomplete.remove(&(rank, seat))),
-            false => Ok(None),
+        if message.len() as u64 >= whole {
+            Ok(self.incomplete.remove(&(rank, seat)))
+        } else {
+            Ok(None)
         }
     }
 

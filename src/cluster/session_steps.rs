@@ -136,9 +136,12 @@ impl StepCoordinator {
         if self.closed.contains(&step) {
             return late("it contributed after the step had ended");
         }
-        let all = || match members.is_empty() {
-            true => self.ranks.clone(),
-            false => members.iter().copied().collect(),
+        let all = || {
+            if members.is_empty() {
+                self.ranks.clone()
+            } else {
+                members.iter().copied().collect()
+            }
         };
         let waited = Duration::from_millis(wait_ms);
         let open = self.open.entry(step.clone()).or_insert_with(|| OpenStep {
@@ -206,15 +209,16 @@ impl StepCoordinator {
     fn close_if_complete(&mut self, step: &str) -> StepDeliveries {
         let is_complete = |open: &OpenStep| {
             let mut members = open.members.iter();
-            match open.watched {
-                true => members.any(|rank| self.gone.contains_key(rank)),
-                false => members
-                    .all(|rank| open.values.contains_key(rank) || self.gone.contains_key(rank)),
+            if open.watched {
+                members.any(|rank| self.gone.contains_key(rank))
+            } else {
+                members.all(|rank| open.values.contains_key(rank) || self.gone.contains_key(rank))
             }
         };
-        match self.open.get(step).is_some_and(is_complete) {
-            true => self.close(step),
-            false => Vec::new(),
+        if self.open.get(step).is_some_and(is_complete) {
+            self.close(step)
+        } else {
+            Vec::new()
         }
     }
 
@@ -227,9 +231,12 @@ impl StepCoordinator {
             .members
             .iter()
             // A member that watched and is lost since is missing; one that did not watch yet is not.
-            .filter(|rank| match open.watched {
-                true => self.gone.contains_key(rank),
-                false => !open.values.contains_key(rank),
+            .filter(|rank| {
+                if open.watched {
+                    self.gone.contains_key(rank)
+                } else {
+                    !open.values.contains_key(rank)
+                }
             })
             .map(|rank| (*rank, self.gone.get(rank).cloned().unwrap_or_default()))
             .collect();

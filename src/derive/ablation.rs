@@ -113,14 +113,13 @@ fn took_part(facts: &mut Facts, node: Id, id: Id) {
         .filter(|other| facts.subject(*other) == Subject::Gpu)
         .collect();
     let all = facts.below(node, Subject::Gpu).count();
-    let parts = match chosen.is_empty() || chosen.len() == all {
-        true => vec![node],
-        false => {
-            let devices = facts.below(node, Subject::Device).collect::<Vec<_>>();
-            let ways = chosen.iter().flat_map(|gpu| way_of(facts, node, *gpu));
-            let ways = ways.collect::<Vec<_>>();
-            chosen.into_iter().chain(devices).chain(ways).collect()
-        }
+    let parts = if chosen.is_empty() || chosen.len() == all {
+        vec![node]
+    } else {
+        let devices = facts.below(node, Subject::Device).collect::<Vec<_>>();
+        let ways = chosen.iter().flat_map(|gpu| way_of(facts, node, *gpu));
+        let ways = ways.collect::<Vec<_>>();
+        chosen.into_iter().chain(devices).chain(ways).collect()
     };
     let mut own = vec![id];
     for subject in [Subject::Arm, Subject::Factor, Subject::Effect] {

@@ -323,9 +323,10 @@ fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
         .filter(|(_, ports)| ports.len() > 1)
         .map(|((prefix, lid), ports)| format!("LID {lid} in subnet {prefix}: {}", ports.join(", ")))
         .collect();
-    let outcome = match shared.is_empty() {
-        false => Ok(Err(shared.join("; "))),
-        true => open.map_or(Ok(Ok(())), Err),
+    let outcome = if shared.is_empty() {
+        open.map_or(Ok(Ok(())), Err)
+    } else {
+        Ok(Err(shared.join("; ")))
     };
     let keys = (node::LIDS_DISTINCT, node::SHARED_LIDS);
     state(

@@ -184,9 +184,10 @@ fn tree_network(shape: Shape, network: f64) -> f64 {
 /// Of each rank's buffer the part for ranks of other nodes leaves the node, that of all its ranks by the same adapters.
 fn all_to_all(shape: Shape, network: f64) -> f64 {
     let (n, g) = (shape.ranks() as f64, shape.ranks_per_node as f64);
-    match shape.nodes > 1 {
-        true => network * (n - 1.0) / (g * (n - g)),
-        false => network,
+    if shape.nodes > 1 {
+        network * (n - 1.0) / (g * (n - g))
+    } else {
+        network
     }
 }
 

@@ -131,10 +131,13 @@ pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
         let nvls = match (&inside, used.nvls) {
             (_, Some(false)) | (None, _) => None,
             (Some(inside), Some(true)) => inside.nvls(used.shape.ranks_per_node),
-            (Some(inside), None) => match inside::switches_add(facts, node, &gpus)? {
-                true => inside.nvls(used.shape.ranks_per_node),
-                false => None,
-            },
+            (Some(inside), None) => {
+                if inside::switches_add(facts, node, &gpus)? {
+                    inside.nvls(used.shape.ranks_per_node)
+                } else {
+                    None
+                }
+            }
         };
         let network = match used.shape.nodes {
             1 => None,
@@ -229,9 +232,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let found = inside::shm(facts, node, &gpus);
         state(facts, node, PathKind::Shm, "shm", found.map(one));
         let found = inside::chosen(facts, node, &gpus).and_then(|inside| {
-            let nvls = match inside::switches_add(facts, node, &gpus)? {
-                true => inside.nvls(gpus.len() as u64),
-                false => None,
+            let nvls = if inside::switches_add(facts, node, &gpus)? {
+                inside.nvls(gpus.len() as u64)
+            } else {
+                None
             };
             Ok((inside, nvls))
         });
@@ -298,9 +302,10 @@ fn between(
 /// States rails, network and sockets; gives what NCCL's traffic to other nodes will take, `None` where it has nothing.
 fn outside(facts: &mut Facts, node: Id) -> Result<Option<Result<Term, Gap>>, Gap> {
     let chosen = rail::selection(facts, node)?;
-    let ports = match facts.value(chosen, selection::WANTS_HCAS)? {
-        true => rail::ports(facts, node, chosen)?,
-        false => Vec::new(),
+    let ports = if facts.value(chosen, selection::WANTS_HCAS)? {
+        rail::ports(facts, node, chosen)?
+    } else {
+        Vec::new()
     };
     if !ports.is_empty() {
         for rail in &ports {

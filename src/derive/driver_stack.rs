@@ -11,9 +11,12 @@ pub(super) const DERIVATION: Derivation = Derivation::new("driver_stack", &[], d
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     // Whatever of NVIDIA's stack is loaded loads its compatibility module first.
     let stack = match facts.find(Subject::Module, node, "mlx_compat") {
-        Some(id) => facts.get(id, module::PRESENT).map(|there| match there {
-            true => RdmaStack::Ofed,
-            false => RdmaStack::Inbox,
+        Some(id) => facts.get(id, module::PRESENT).map(|there| {
+            if there {
+                RdmaStack::Ofed
+            } else {
+                RdmaStack::Inbox
+            }
         }),
         None => Fact::Unknown(Gap::missing("module mlx_compat")),
     };

@@ -576,9 +576,10 @@ pub(super) fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap
             .chain(&usable(facts, node))
             .all(|name| Some(name) == first.as_ref());
     for name in names {
-        let used = match lone {
-            true => Fact::derived(true, "the only interface for TCP between nodes"),
-            false => Fact::Unknown(Gap::missing("selection.interface")),
+        let used = if lone {
+            Fact::derived(true, "the only interface for TCP between nodes")
+        } else {
+            Fact::Unknown(Gap::missing("selection.interface"))
         };
         add(name, used);
     }

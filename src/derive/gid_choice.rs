@@ -149,9 +149,10 @@ fn no_address(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
             .into_iter()
             .chain(others)
             .collect();
-        match all.all(|is| *is)? {
-            true => Ok(own),
-            false => Err(Gap::missing("port.gid_routable_v2")),
+        if all.all(|is| *is)? {
+            Ok(own)
+        } else {
+            Err(Gap::missing("port.gid_routable_v2"))
         }
     })();
     match answer {

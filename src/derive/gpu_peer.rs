@@ -121,9 +121,12 @@ fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<P2pPath> {
         _ => {}
     }
     let distance = facts.get(pair, gpu_pair::DISTANCE);
-    let way = distance.map(|distance| match distance.is_near() {
-        true => P2pPath::PcieSwitch,
-        false => P2pPath::Host,
+    let way = distance.map(|distance| {
+        if distance.is_near() {
+            P2pPath::PcieSwitch
+        } else {
+            P2pPath::Host
+        }
     });
     way.unless(open)
 }
@@ -201,9 +204,12 @@ fn all(facts: &[Fact<bool>]) -> Fact<bool> {
 
 fn unlike(facts: &Facts, ids: [Id; 2]) -> Fact<bool> {
     let [a, b] = ids.map(|id| facts.get(id, gpu::MODEL));
-    a.zip(b).flat_map(|(a, b)| match a == b {
-        true => Fact::derived(false, "of one model"),
-        false => Fact::derived(true, format!("{a} and {b}")),
+    a.zip(b).flat_map(|(a, b)| {
+        if a == b {
+            Fact::derived(false, "of one model")
+        } else {
+            Fact::derived(true, format!("{a} and {b}"))
+        }
     })
 }
 

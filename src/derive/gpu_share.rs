@@ -39,9 +39,12 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 
 /// A part of a whole; unknown where the whole is nothing.
 fn share(part: Fact<f64>, whole: Fact<f64>, how: &str) -> Fact<Percent> {
-    part.zip(whole).and_then(|(part, whole)| match whole > 0.0 {
-        true => Ok(Percent(100.0 * part / whole)),
-        false => Err(format!("{how}, which is 0")),
+    part.zip(whole).and_then(|(part, whole)| {
+        if whole > 0.0 {
+            Ok(Percent(100.0 * part / whole))
+        } else {
+            Err(format!("{how}, which is 0"))
+        }
     })
 }
 

@@ -97,9 +97,10 @@ fn beside_odd(facts: &mut Facts, node: Id) {
     let is_odd = |code: u64| NVLINK.contains(&code) && gpus(code) == 1;
     let any_odd = xids.iter().any(|(_, code)| is_odd(*code));
     for (id, code) in &xids {
-        let count = match any_odd && NVLINK.contains(code) && !is_odd(*code) {
-            true => gpus(*code),
-            false => 0,
+        let count = if any_odd && NVLINK.contains(code) && !is_odd(*code) {
+            gpus(*code)
+        } else {
+            0
         };
         let how = "the numbers of the Xids of all GPUs";
         facts.derive(*id, kernel_event::BESIDE_ODD, count, how);

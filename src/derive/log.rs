@@ -278,9 +278,10 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
             .filter(|id| is_first(id) && is_ordered(id))
             .collect();
         // Where nobody knows which came first, each may have.
-        match ordered.is_empty() {
-            true => (&failures, failures.clone()),
-            false => (&failures, ordered),
+        if ordered.is_empty() {
+            (&failures, failures.clone())
+        } else {
+            (&failures, ordered)
         }
     };
     let kind = |facts: &Facts, id: Id| {
@@ -369,9 +370,10 @@ fn rdma_failure(facts: &mut Facts, run: Id, leading: &[Id]) {
 fn sockets_inside(facts: &mut Facts, id: Id) {
     let inside = facts.get(id, host::SOCKET_INTERFACES).map(|names| {
         let inside: Arc<[Arc<str>]> = names.iter().filter(|n| is_inside(n)).cloned().collect();
-        match inside.len() < names.len() {
-            true => inside,
-            false => Arc::from([]),
+        if inside.len() < names.len() {
+            inside
+        } else {
+            Arc::from([])
         }
     });
     let sockets_inside = inside.clone().map(|names| names.len() as u64);
@@ -437,9 +439,10 @@ fn choices(facts: &mut Facts, id: Id, hosts: &[Id]) {
     facts.set(id, run::NETWORKS_CHOSEN, networks);
     let carriers = different(facts, hosts, host::CARRIER);
     facts.set(id, run::CARRIERS_CHOSEN, carriers);
-    let told = match told.is_empty() {
-        true => Fact::Unknown(Gap::missing("host.network")),
-        false => Fact::derived(Arc::from(told.join("; ")), "`Using network` of each host"),
+    let told = if told.is_empty() {
+        Fact::Unknown(Gap::missing("host.network"))
+    } else {
+        Fact::derived(Arc::from(told.join("; ")), "`Using network` of each host")
     };
     facts.set(id, run::NETWORKS_BY_HOST, told);
 }

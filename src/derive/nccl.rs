@@ -111,9 +111,10 @@ impl Versions {
         };
         let mut said = KINDS.into_iter().filter(|v| v.searches_gid()).map(rule);
         let first = said.next().ok_or_else(|| gap.clone())??;
-        match said.all(|other| other.is_ok_and(|other| other == first)) {
-            true => Ok(first),
-            false => Err(gap.clone()),
+        if said.all(|other| other.is_ok_and(|other| other == first)) {
+            Ok(first)
+        } else {
+            Err(gap.clone())
         }
     }
 
@@ -143,9 +144,10 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
     let known = entry.is_some() || dictionary::of_plugin(&name);
     let how = "the names in NCCL's libraries and guides";
     facts.derive(id, variable::KNOWN, known, how);
-    let nearest = match known {
-        true => None,
-        false => dictionary::nearest(&name),
+    let nearest = if known {
+        None
+    } else {
+        dictionary::nearest(&name)
     };
     let nearest = Arc::from(nearest.unwrap_or("none"));
     facts.derive(id, variable::NEAREST, nearest, how);
@@ -154,9 +156,10 @@ fn meaning_of(facts: &mut Facts, node: Id, id: Id, version: &Fact<Version>) {
         (Some(entry), Fact::Known(version, _)) => Fact::derived(entry.read_by(*version), how),
         (Some(entry), Fact::Unknown(gap)) => {
             let first = entry.read_by(KINDS[0]);
-            match KINDS.iter().all(|kind| entry.read_by(*kind) == first) {
-                true => Fact::derived(first, how),
-                false => Fact::Unknown(gap.clone()),
+            if KINDS.iter().all(|kind| entry.read_by(*kind) == first) {
+                Fact::derived(first, how)
+            } else {
+                Fact::Unknown(gap.clone())
             }
         }
     };

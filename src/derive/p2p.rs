@@ -113,15 +113,12 @@ fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<PairKind> {
         let id = |gpu| facts.value(gpu, gpu::ID);
         let mut models = [id(a)?, id(b)?];
         small_sort::by(&mut models, Ord::cmp);
-        let way = match facts.value(pair, gpu_pair::NVLINK)? {
-            true => {
-                let links = facts.value(pair, gpu_pair::NVLINKS)?;
-                format!("NVLink {links}")
-            }
-            false => {
-                let distance = facts.value(pair, gpu_pair::DISTANCE)?;
-                distance.word().to_owned()
-            }
+        let way = if facts.value(pair, gpu_pair::NVLINK)? {
+            let links = facts.value(pair, gpu_pair::NVLINKS)?;
+            format!("NVLink {links}")
+        } else {
+            let distance = facts.value(pair, gpu_pair::DISTANCE)?;
+            distance.word().to_owned()
         };
         let [a, b] = models;
         Ok(format!("{a} {b} {way}"))

@@ -302,12 +302,13 @@ fn errors(facts: &mut Facts, node: Id, id: Id, link: &Link) {
     let nonfatal = sum(|k| k.nonfatal_errors);
     let fatal = sum(|k| k.fatal_errors);
     let counted = corrected.clone().zip(facts.get(node, node::UPTIME));
-    let rate = counted.flat_map(|(errors, uptime)| match uptime.0 > 0.0 {
-        true => {
+    let rate = counted.flat_map(|(errors, uptime)| {
+        if uptime.0 > 0.0 {
             let rate = PerSecond(errors as f64 / uptime.0);
             Fact::derived(rate, format!("{errors} in {uptime}"))
+        } else {
+            Fact::Unknown(Gap::missing("node.uptime"))
         }
-        false => Fact::Unknown(Gap::missing("node.uptime")),
     });
     facts.set(id, hop::COUNTS_ERRORS, counts_errors);
     facts.set(id, hop::LINK_ERRORS, corrected);

@@ -35,9 +35,10 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             let Some((here, there)) = turning_ports(&gpu.path, &peer.path) else {
                 continue;
             };
-            let between = match peer.is_gpu {
-                true => BypassedPeers::GpuGpu,
-                false => BypassedPeers::GpuNic,
+            let between = if peer.is_gpu {
+                BypassedPeers::GpuGpu
+            } else {
+                BypassedPeers::GpuNic
             };
             let names = || format!("{} and {}", facts.name(gpu.id), facts.name(peer.id));
             for port in [here, there] {

@@ -145,15 +145,7 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     let pauses = [netdev::PAUSE_RX, netdev::PAUSE_TX];
     let pauses = Several::from_iter(pauses.map(|key| of(facts, &netdev, key)));
     let pause = pauses.all(|on| *on);
-    state(facts, id, traffic::DCB, on_netdev.dcb.clone());
-    state(facts, id, traffic::TRUST, on_netdev.trust.clone());
-    state(facts, id, traffic::PFC_PRIORITIES, on_netdev.pfc.clone());
-    let first = on_netdev.pfc.clone().and_then(|all| {
-        let first = all.first().cloned();
-        first.ok_or_else(|| Gap::missing("a priority with PFC"))
-    });
-    state(facts, id, traffic::PROTECTED_PRIORITY, first);
-    state(facts, id, traffic::PROTECTED_DSCPS, on_netdev.protected());
+    settings_of_port(facts, id, &on_netdev);
     state(facts, id, traffic::PAUSE, pause.clone());
     let priority = dscp.and_then(|dscp| on_netdev.priority(dscp));
     state(facts, id, traffic::PRIORITY, priority.clone());
@@ -168,9 +160,12 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     let point = |key: Key<Arc<[Arc<str>]>>| -> Result<bool, Gap> {
         Ok(has(&facts.value(netdev.clone()?, key)?, priority.clone()?))
     };
-    let has_switch = switched.clone().and_then(|switched| match switched {
-        true => Ok(()),
-        false => Err(Gap::missing("a switch for ECN in the driver")),
+    let has_switch = switched.clone().and_then(|switched| {
+        if switched {
+            Ok(())
+        } else {
+            Err(Gap::missing("a switch for ECN in the driver"))
+        }
     });
     let ecn = has_switch.clone().and_then(|()| {
         let (np, rp) = (point(netdev::ECN_NOTIFIES)?, point(netdev::ECN_REACTS)?);
@@ -197,6 +192,24 @@ fn follow(facts: &mut Facts, node: Id, port: Id, id: Id, settings: &Settings) {
     let host = netdev.and_then(|n| facts.value(n, netdev::DCBX_HOST));
     state(facts, id, traffic::DCBX_HOST, host);
 
+    connection_manager(facts, port, id, &on_netdev);
+}
+
+/// The settings of the port, and what has PFC by them.
+fn settings_of_port(facts: &mut Facts, id: Id, on_netdev: &Port) {
+    state(facts, id, traffic::DCB, on_netdev.dcb.clone());
+    state(facts, id, traffic::TRUST, on_netdev.trust.clone());
+    state(facts, id, traffic::PFC_PRIORITIES, on_netdev.pfc.clone());
+    let first = on_netdev.pfc.clone().and_then(|all| {
+        let first = all.first().cloned();
+        first.ok_or_else(|| Gap::missing("a priority with PFC"))
+    });
+    state(facts, id, traffic::PROTECTED_PRIORITY, first);
+    state(facts, id, traffic::PROTECTED_DSCPS, on_netdev.protected());
+}
+
+/// What connections of the RDMA connection manager get, where it has a type of service of its own.
+fn connection_manager(facts: &mut Facts, port: Id, id: Id, on_netdev: &Port) {
     let set = facts.value(port, port::CMA_TOS_SET);
     if set == Ok(true) {
         let tos = facts.value(port, port::CMA_TOS);
@@ -301,14 +314,18 @@ impl Port {
         }
         let words: Vec<String> = ranges
             .iter()
-            .map(|(first, last)| match first == last {
-                true => first.to_string(),
-                false => format!("{first}-{last}"),
+            .map(|(first, last)| {
+                if first == last {
+                    first.to_string()
+                } else {
+                    format!("{first}-{last}")
+                }
             })
             .collect();
-        Ok(match words.is_empty() {
-            true => "none".into(),
-            false => words.join(", ").into(),
+        Ok(if words.is_empty() {
+            "none".into()
+        } else {
+            words.join(", ").into()
         })
     }
 }
@@ -329,9 +346,10 @@ fn broken_at(
         if !switched.clone()? {
             return Ok(BrokenAt::None);
         }
-        return Ok(match ecn.clone()?.0 {
-            true => BrokenAt::None,
-            false => BrokenAt::Ecn,
+        return Ok(if ecn.clone()?.0 {
+            BrokenAt::None
+        } else {
+            BrokenAt::Ecn
         });
     }
     if port.pfc.clone()?.is_empty() {

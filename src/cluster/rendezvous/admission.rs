@@ -12,7 +12,7 @@ use super::POLL_INTERVAL;
 use super::gather_result::{GatherResult, NodeConnection, RefusedConnection};
 use super::greeting::GreetingStream;
 use crate::cluster::clock_offset::{ClockOffset, ClockReply};
-use crate::cluster::frame::FrameError;
+use crate::cluster::frame::{FrameError, Frames};
 use crate::cluster::gather_tree;
 use crate::cluster::gather_tree::{GatherTree, JoinReply, JoinRequest, TreePosition};
 use crate::cluster::handshake::{
@@ -112,6 +112,63 @@ fn assign_position(
     Ok(seat)
 }
 
+/// Why a node with this rank cannot join.
+fn refusal_of(desk: &AdmissionState, rank: u64, life: &handshake::Nonce) -> Option<JoinRefusal> {
+    let seats = desk.tree();
+    let name = match rank {
+        0 => Some(desk.own.name.as_str()),
+        rank => seats.holder_of_rank(rank, life),
+    };
+    if let Some(name) = name {
+        let name = name.to_owned();
+        return Some(JoinRefusal::Taken { rank, name });
+    }
+    let is_late = desk.late.load(Ordering::Relaxed) && !seats.has_placed(rank, life);
+    is_late.then_some(JoinRefusal::TooLate)
+}
+
+/// Proves who connects, and gives it its position. The second stream is for writing.
+fn admit_to_tree(
+    stream: &mut TcpStream,
+    at: SocketAddr,
+    desk: &AdmissionState,
+) -> Result<(AuthenticatedPeer, TreePosition, TcpStream), HandshakeError> {
+    let mut greeting = GreetingStream::begin(stream)?;
+    let refusal = |rank: u64, life: &handshake::Nonce| refusal_of(desk, rank, life);
+    let mut known = admit(&mut greeting, at, &desk.own, &desk.trust, refusal)?;
+    let seat = assign_position(&mut greeting, at, &mut known, desk)?;
+    let writing = stream.try_clone()?;
+    Ok((known, seat, writing))
+}
+
+/// Removes a node that went away; it may reconnect.
+fn drop_node(
+    desk: &AdmissionState,
+    tell: &impl Fn(AdmissionEvent),
+    rank: u64,
+    position: u64,
+    why: String,
+) {
+    if let Some((name, at)) = desk.tree().remove(rank, position) {
+        let claims = Some((rank, name));
+        tell(AdmissionEvent::Refused(
+            Some(rank),
+            RefusedConnection { at, claims, why },
+        ));
+    }
+}
+
+/// Reads the next frame, until the run ends.
+fn read_frame(
+    stream: &mut TcpStream,
+    from: &mut Frames,
+    ends: Instant,
+) -> Result<Vec<u8>, FrameError> {
+    let left = ends.saturating_duration_since(clock::now());
+    stream.set_read_timeout(Some(left.max(POLL_INTERVAL)))?;
+    from.read(stream, relay_frames::MAX_FRAME)
+}
+
 /// Serves one connection to its end, and passes each event to `tell`.
 pub(super) fn serve_connection(
     mut stream: TcpStream,
@@ -119,29 +176,8 @@ pub(super) fn serve_connection(
     desk: &AdmissionState,
     tell: impl Fn(AdmissionEvent),
 ) {
-    let wrong_with = |rank: u64, life: &handshake::Nonce| {
-        let seats = desk.tree();
-        let name = match rank {
-            0 => Some(desk.own.name.as_str()),
-            rank => seats.holder_of_rank(rank, life),
-        };
-        if let Some(name) = name {
-            let name = name.to_owned();
-            return Some(JoinRefusal::Taken { rank, name });
-        }
-        let is_late = desk.late.load(Ordering::Relaxed) && !seats.has_placed(rank, life);
-        is_late.then_some(JoinRefusal::TooLate)
-    };
-    let greet = |stream: &mut TcpStream| {
-        let mut greeting = GreetingStream::begin(stream)?;
-        let mut known = admit(&mut greeting, at, &desk.own, &desk.trust, wrong_with)?;
-        let seat = assign_position(&mut greeting, at, &mut known, desk)?;
-        let writing = stream.try_clone()?;
-        Ok((known, seat, writing))
-    };
-    let seated: Result<_, HandshakeError> = greet(&mut stream);
-    let (known, seat, writing) = match seated {
-        Ok(seated) => seated,
+    let (known, seat, writing) = match admit_to_tree(&mut stream, at, desk) {
+        Ok(admitted) => admitted,
         Err(error) => {
             let claims = match &error {
                 HandshakeError::RefusedPeer { rank, name, .. } => Some((*rank, name.clone())),
@@ -169,41 +205,23 @@ pub(super) fn serve_connection(
         writer: to,
     };
     tell(AdmissionEvent::Joined(rank, name, Some(way)));
-    let gone = |rank: u64, seat: u64, why: String| {
-        // The node may reconnect.
-        if let Some((name, at)) = desk.tree().remove(rank, seat) {
-            let claims = Some((rank, name));
-            tell(AdmissionEvent::Refused(
-                Some(rank),
-                RefusedConnection { at, claims, why },
-            ));
-        }
-    };
     let mut assembly = Reassembly::default();
     let mut gave = seat.has_recording;
     loop {
-        let left = desk
-            .ends
-            .saturating_duration_since(clock::now())
-            .max(POLL_INTERVAL);
-        let frame = stream
-            .set_read_timeout(Some(left))
-            .map_err(FrameError::from)
-            .and_then(|()| from.read(&mut stream, relay_frames::MAX_FRAME));
-        let frame = match frame {
+        let frame = match read_frame(&mut stream, &mut from, desk.ends) {
             Ok(frame) => frame,
             Err(_) if gave => return,
-            Err(error) => return gone(rank, seat.id, explain_missing_recording(&error)),
+            Err(error) => {
+                let why = explain_missing_recording(&error);
+                return drop_node(desk, &tell, rank, seat.id, why);
+            }
         };
         let Some(passed) = RelayFrame::read(&frame) else {
             if gave {
                 return;
             }
-            return gone(
-                rank,
-                seat.id,
-                explain_missing_recording(&FrameError::Foreign),
-            );
+            let why = explain_missing_recording(&FrameError::Foreign);
+            return drop_node(desk, &tell, rank, seat.id, why);
         };
         let (of, number) = (passed.rank, passed.position);
         if !desk.tree().is_current(of, number) {
@@ -213,7 +231,7 @@ pub(super) fn serve_connection(
         match passed.payload {
             RelayPayload::Lost(why) => {
                 assembly.discard(of, number);
-                gone(of, number, why);
+                drop_node(desk, &tell, of, number, why);
             }
             RelayPayload::Part(whole, part) => {
                 match assembly.add_part((of, number), (whole, part), desk.most) {
@@ -236,7 +254,8 @@ pub(super) fn serve_connection(
                         tell(AdmissionEvent::Received(of, came(None)));
                     }
                     Err(error) => {
-                        gone(of, number, explain_missing_recording(&error));
+                        let why = explain_missing_recording(&error);
+                        drop_node(desk, &tell, of, number, why);
                         if of == rank {
                             return;
                         }

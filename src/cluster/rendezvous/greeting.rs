@@ -35,12 +35,13 @@ impl<'s> GreetingStream<'s> {
 
     fn left(&self) -> io::Result<Duration> {
         let left = self.ends.saturating_duration_since(clock::now());
-        match left.is_zero() {
-            true => Err(io::Error::new(
+        if left.is_zero() {
+            Err(io::Error::new(
                 io::ErrorKind::TimedOut,
                 "its greeting took too long",
-            )),
-            false => Ok(left),
+            ))
+        } else {
+            Ok(left)
         }
     }
 }

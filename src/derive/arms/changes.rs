@@ -14,6 +14,23 @@ use crate::measure::plan::ablation::{
     variables,
 };
 
+/// Where not all pairs are known, nobody can count those that are alike.
+fn set_counts_unknown(facts: &mut Facts, id: Id, gap: &Gap) {
+    for key in [
+        factor::PAIRS,
+        factor::UNCHANGED,
+        factor::SLOWER,
+        factor::FASTER,
+        factor::UNDECIDED,
+    ] {
+        facts.set(id, key, Fact::Unknown(gap.clone()));
+    }
+    for key in [factor::CURES, factor::BREAKS, factor::INTERACTS] {
+        facts.set(id, key, Fact::Unknown(gap.clone()));
+    }
+    facts.set(id, factor::OUTCOME, Fact::Unknown(gap.clone()));
+}
+
 impl Arms {
     /// States one change over all pairs that differ by it alone; gives whether it makes a difference.
     pub(super) fn factor(
@@ -54,20 +71,7 @@ impl Arms {
         );
         facts.set_members(Subject::Effect, id, members);
         if let Some(gap) = missing(|seen| seen.gap.as_ref()).or(noise.gap.as_ref()) {
-            // Of pairs that are not all known nobody says how many are alike.
-            for key in [
-                factor::PAIRS,
-                factor::UNCHANGED,
-                factor::SLOWER,
-                factor::FASTER,
-                factor::UNDECIDED,
-            ] {
-                facts.set(id, key, Fact::Unknown(gap.clone()));
-            }
-            for key in [factor::CURES, factor::BREAKS, factor::INTERACTS] {
-                facts.set(id, key, Fact::Unknown(gap.clone()));
-            }
-            facts.set(id, factor::OUTCOME, Fact::Unknown(gap.clone()));
+            set_counts_unknown(facts, id, gap);
             return;
         }
         facts.set(id, factor::PAIRS, self.know(measured.len() as u64));
@@ -108,11 +112,10 @@ impl Arms {
                 && outcome_of(effect) == Outcome::Unchanged
         };
         let all_off = measured.iter().any(all_off);
-        let even = match all_off {
-            true => {
-                ", not even where P2P and shared memory are off and all traffic takes the network"
-            }
-            false => "",
+        let even = if all_off {
+            ", not even where P2P and shared memory are off and all traffic takes the network"
+        } else {
+            ""
         };
         facts.set(id, factor::EVEN, self.know(even.into()));
         self.cures(facts, id, pairs);

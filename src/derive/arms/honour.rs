@@ -11,16 +11,16 @@ impl TransportProof {
     fn uses(&self, change: FactorChange) -> Option<bool> {
         let any = |is: &dyn Fn(&PairPath) -> bool| self.channels.then(|| self.paths().any(is));
         match change {
-            FactorChange::IbOff => match self.channels {
-                true => any(&|path| matches!(path.kind, PathKind::Net(Some(true), _))),
-                // Without channels the network that was chosen decides, and on one node it proves nothing.
-                false => match self.between? {
-                    InterNodeTransport::Rdma => Some(true),
-                    InterNodeTransport::Socket => Some(false),
-                    InterNodeTransport::Other
-                    | InterNodeTransport::None
-                    | InterNodeTransport::NotLogged => None,
-                },
+            FactorChange::IbOff if self.channels => {
+                any(&|path| matches!(path.kind, PathKind::Net(Some(true), _)))
+            }
+            // Without channels the network that was chosen decides, and on one node it proves nothing.
+            FactorChange::IbOff => match self.between? {
+                InterNodeTransport::Rdma => Some(true),
+                InterNodeTransport::Socket => Some(false),
+                InterNodeTransport::Other
+                | InterNodeTransport::None
+                | InterNodeTransport::NotLogged => None,
             },
             FactorChange::ShmOff => any(&|path| path.kind == PathKind::Shm),
             FactorChange::P2pOff => any(&|path| path.kind == PathKind::P2p),
@@ -93,12 +93,13 @@ fn one(
     let Some(what) = what else {
         // Without NCCL nobody reads variables: what ranks say that they used tells.
         if !before.devices.is_empty() || !after.devices.is_empty() {
-            return match before.devices == after.devices {
-                true => (
+            return if before.devices == after.devices {
+                (
                     ArmApplied::Nothing,
                     format!("ranks are connected as without {name}"),
-                ),
-                false => (ArmApplied::Honoured, "ranks say so".into()),
+                )
+            } else {
+                (ArmApplied::Honoured, "ranks say so".into())
             };
         }
         return match read {

@@ -16,9 +16,10 @@ impl Arms {
         let id = facts.instance(Subject::Arm, measurement, &own.name);
         let text = |text: String| -> Fact<Arc<str>> { self.know(text.into()) };
         facts.set(id, arm::NAME, text(own.name.clone()));
-        let set = match own.set.is_empty() {
-            true => "none".into(),
-            false => variables(&own.set),
+        let set = if own.set.is_empty() {
+            "none".into()
+        } else {
+            variables(&own.set)
         };
         facts.set(id, arm::VARIABLES, text(set));
         facts.set(id, arm::IS_BASELINE, self.know(own.set.is_empty()));

@@ -217,13 +217,14 @@ pub(super) fn pcie(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
 /// each GPU where none do. A link carries as many of these as are below it.
 pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     let each = || (0..gpus.len()).collect();
-    let groups: Vec<usize> = match does(facts, node, VariableEffect::P2pDisabled)? {
-        true => each(),
-        false => match groups(facts, node, gpus, Join::Any)? {
+    let groups: Vec<usize> = if does(facts, node, VariableEffect::P2pDisabled)? {
+        each()
+    } else {
+        match groups(facts, node, gpus, Join::Any)? {
             // Where all reach each other and it is used for all that, it is for all of them.
             one if is_one(&one) => each(),
             several => several,
-        },
+        }
     };
     let mut terms = Vec::new();
     for (hop, below) in above(facts, node, gpus)? {
@@ -244,26 +245,29 @@ pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
 
 /// From GPU to GPU: over NVLink where it joins all, else over PCIe.
 pub(super) fn p2p(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
-    match joined(facts, node, gpus)? {
-        true => nvlink(facts, node, gpus),
-        false => pcie(facts, node, gpus),
+    if joined(facts, node, gpus)? {
+        nvlink(facts, node, gpus)
+    } else {
+        pcie(facts, node, gpus)
     }
 }
 
 /// What NCCL will choose inside the node.
 pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     if does(facts, node, VariableEffect::P2pDisabled)? {
-        return match does(facts, node, VariableEffect::ShmDisabled)? {
-            false => shm(facts, node, gpus),
-            true => Err(Gap::missing("what adapters carry between GPUs of one node")),
+        return if does(facts, node, VariableEffect::ShmDisabled)? {
+            Err(Gap::missing("what adapters carry between GPUs of one node"))
+        } else {
+            shm(facts, node, gpus)
         };
     }
     if joined(facts, node, gpus)? {
         return nvlink(facts, node, gpus);
     }
-    match is_one(&groups(facts, node, gpus, Join::Any)?) {
-        true => pcie(facts, node, gpus),
-        false => shm(facts, node, gpus),
+    if is_one(&groups(facts, node, gpus, Join::Any)?) {
+        pcie(facts, node, gpus)
+    } else {
+        shm(facts, node, gpus)
     }
 }
 

@@ -240,9 +240,10 @@ pub(super) fn chosen(facts: &Facts, node: Id, rails: &[Rail]) -> Result<(Term, f
     };
     let all = |via| together(facts, node, rails, &vec![via; rails.len()]);
     let (straight, detour) = (all(Via::Straight)?, all(Via::Host)?);
-    match straight == detour {
-        true => Ok(straight),
-        false => Err(gap),
+    if straight == detour {
+        Ok(straight)
+    } else {
+        Err(gap)
     }
 }
 

@@ -89,13 +89,14 @@ pub(super) fn compare(clocks: &[(Arc<str>, Option<Clock>)], limits: &Limits) -> 
     let is_odd =
         |(_, clock): &&(&Arc<str>, Clock)| two || beyond(clock) > limits.get(limit::CLOCK_ODD).0;
     let odd: Vec<_> = of_run.iter().filter(is_odd).collect();
-    let exactly = match most - least <= limits.get(limit::CLOCK_EXACT).0 {
-        true => Ok((most + least) / 2.0),
-        false => Err(Arc::from(format!(
+    let exactly = if most - least <= limits.get(limit::CLOCK_EXACT).0 {
+        Ok((most + least) / 2.0)
+    } else {
+        Err(Arc::from(format!(
             "it is between {} and {}",
             Seconds(rounded(least)),
             Seconds(rounded(most))
-        ))),
+        )))
     };
     let missing: Option<Arc<str>> = match (others, several) {
         (0, _) => None,
@@ -115,9 +116,10 @@ pub(super) fn compare(clocks: &[(Arc<str>, Option<Clock>)], limits: &Limits) -> 
             "the clocks of {} nodes are {distance}: that of {name} is {} {} most others",
             of_run.len(),
             Seconds(rounded((clock.offset - middle).abs())),
-            match clock.offset > middle {
-                true => "ahead of",
-                false => "behind",
+            if clock.offset > middle {
+                "ahead of"
+            } else {
+                "behind"
             }
         ),
         (false, []) => format!("the clocks of {} nodes are {distance}", of_run.len()),

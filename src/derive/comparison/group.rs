@@ -90,9 +90,10 @@ pub(super) fn gpu_id(facts: &Facts, node: Id) -> Result<Option<Arc<str>>, Gap> {
 fn rough(bytes: u64) -> String {
     let steps = ((bytes.max(1) as f64).log2() * 2.0).round();
     let size = (steps / 2.0).exp2() / f64::from(1 << 30);
-    match size < 1.0 {
-        true => format!("{:.0} MiB", size * 1024.0),
-        false => format!("{size:.0} GiB"),
+    if size < 1.0 {
+        format!("{:.0} MiB", size * 1024.0)
+    } else {
+        format!("{size:.0} GiB")
     }
 }
 

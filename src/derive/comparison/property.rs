@@ -77,9 +77,10 @@ impl SampleReader<'_> {
         let fact = self.facts.get(self.node, key).map(|texts| {
             let mut texts: Vec<&str> = texts.iter().map(|t| &**t).collect();
             texts.sort_unstable();
-            match texts.is_empty() {
-                true => Arc::<str>::from("none"),
-                false => texts.join(", ").into(),
+            if texts.is_empty() {
+                Arc::<str>::from("none")
+            } else {
+                texts.join(", ").into()
             }
         });
         self.has(of, said(fact));
@@ -319,9 +320,12 @@ impl SampleReader<'_> {
         let with_switches: Vec<Id> = hard.into_iter().filter(switched).collect();
         if !with_switches.is_empty() {
             self.of_ports(name, &with_switches, ComparedProperty::Ecn, |p| {
-                said(of_traffic(facts, p, traffic::ECN).map(|on| match on {
-                    true => Arc::<str>::from("on"),
-                    false => "off".into(),
+                said(of_traffic(facts, p, traffic::ECN).map(|on| {
+                    if on {
+                        Arc::<str>::from("on")
+                    } else {
+                        "off".into()
+                    }
                 }))
             });
         }

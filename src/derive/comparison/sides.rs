@@ -13,20 +13,20 @@ const SHOWN: usize = 4;
 
 /// Names as a list that a sentence can hold: `n[01-06,08]`, or the first ones and how many more.
 pub(super) fn names<S: AsRef<str>>(names: &[S]) -> String {
-    let folded = match names.len() <= FOLDED {
-        true => nodeset::fold(names),
-        false => String::new(),
+    let folded = if names.len() <= FOLDED {
+        nodeset::fold(names)
+    } else {
+        String::new()
     };
-    match (folded.is_empty() && !names.is_empty()) || folded.len() > LONGEST && names.len() > 4 {
-        false => folded,
-        true => {
-            let first: Vec<&str> = names.iter().take(3).map(AsRef::as_ref).collect();
-            format!(
-                "{} and {} more",
-                first.join(", "),
-                names.len() - first.len()
-            )
-        }
+    if (folded.is_empty() && !names.is_empty()) || folded.len() > LONGEST && names.len() > 4 {
+        let first: Vec<&str> = names.iter().take(3).map(AsRef::as_ref).collect();
+        format!(
+            "{} and {} more",
+            first.join(", "),
+            names.len() - first.len()
+        )
+    } else {
+        folded
     }
 }
 

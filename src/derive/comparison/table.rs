@@ -180,9 +180,10 @@ impl Table {
         let missing = self.missing();
         let total = self.nodes.len() + self.silent.len();
         let several = total > 1 || self.expected.as_ref().is_some_and(|names| names.len() > 1);
-        let how = match several {
-            true => ALL_NODES,
-            false => "one node is judged, or none",
+        let how = if several {
+            ALL_NODES
+        } else {
+            "one node is judged, or none"
         };
         let known = Membership::Known(Origin::derived(how));
         facts.set_members(Subject::Comparison, Facts::CLUSTER, known);
@@ -234,9 +235,10 @@ impl Table {
         let all = nodes.flat_map(|node| &node.netdevs);
         let all = all.filter(|(_, mtu)| right.is_none() || *mtu != right);
         let all: BTreeSet<&Arc<str>> = all.map(|(netdev, _)| netdev).collect();
-        match all.is_empty() {
-            true => ["NETDEV".into()].into(),
-            false => all.into_iter().cloned().collect(),
+        if all.is_empty() {
+            ["NETDEV".into()].into()
+        } else {
+            all.into_iter().cloned().collect()
         }
     }
 
@@ -438,9 +440,10 @@ impl Table {
         shared: Shared,
     ) {
         let id = instance(facts, of, None, None);
-        let summary = match shared.parts.is_empty() {
-            true => "none is shared".to_owned(),
-            false => shared.parts.join("; "),
+        let summary = if shared.parts.is_empty() {
+            "none is shared".to_owned()
+        } else {
+            shared.parts.join("; ")
         };
         let distinct = match shared.open {
             Some(why) if !shared.found => Fact::Unknown(gap(why)),

@@ -208,6 +208,45 @@ struct Next {
     back: Option<Marks>,
 }
 
+/// The mark after a rule that keeps the bits of `and` and flips those of `xor`.
+fn set_mark(how: Option<(u32, u32)>, mark: Option<u32>) -> Option<u32> {
+    match (how, mark) {
+        (Some((0, xor)), _) => Some(xor),
+        (Some((and, xor)), Some(mark)) => Some(mark & and ^ xor),
+        _ => None,
+    }
+}
+
+/// How packets leave a rule before its end.
+#[derive(Default)]
+struct Branches {
+    /// To the next rule, where it is not known whether the rule takes them.
+    aside: Option<Marks>,
+    /// Back to where the chain was jumped to from.
+    back: Option<Marks>,
+    /// Why it is not known which way they take.
+    doubts: Vec<Doubt>,
+}
+
+impl Branches {
+    /// The rule may not take the packet.
+    fn leave(&mut self, doubt: Doubt, marks: &Marks) {
+        self.aside = join(self.aside.take(), Some(marks.clone()));
+        self.doubts.push(doubt);
+    }
+
+    /// The rule may go on with this verdict.
+    fn add(&mut self, next: Next) {
+        self.aside = join(self.aside.take(), next.on);
+        self.back = join(self.back.take(), next.back);
+    }
+
+    /// Whether any packet goes elsewhere than those that the rule takes to its end.
+    fn differ_from(&self, taken: Option<&Marks>) -> bool {
+        self.back.is_some() || (self.aside.is_some() && self.aside.as_ref() != taken)
+    }
+}
+
 fn join(one: Option<Marks>, other: Option<Marks>) -> Option<Marks> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.or(&other)),
@@ -236,9 +275,10 @@ impl Walk<'_> {
         )
         .into();
         if let Some(marks) = self.chain(chain, marks.clone(), 0) {
-            match base.drops {
-                true => self.end(End::Drop, &policy, false),
-                false => self.accept(&policy, &marks),
+            if base.drops {
+                self.end(End::Drop, &policy, false)
+            } else {
+                self.accept(&policy, &marks)
             }
         }
         let stops = |o: &&Outcome| o.end != End::Accept;
@@ -299,10 +339,7 @@ impl Walk<'_> {
     fn rule(&mut self, rule: &Rule, before: &Marks, depth: u32) -> Next {
         let mut marks = before.clone();
         let ends = self.ends;
-        // The ways that leave the rule at its middle, and why it is not known whether they are taken.
-        let mut aside: Option<Marks> = None;
-        let mut back: Option<Marks> = None;
-        let mut doubts: Vec<Doubt> = Vec::new();
+        let mut branches = Branches::default();
         let mut explicit = false;
         let mut on = true;
         let denies = matches!(
@@ -310,10 +347,6 @@ impl Walk<'_> {
             Some(Step::Verdict(Verdict::Drop | Verdict::Reject))
         );
         for step in &rule.steps {
-            let mut perhaps = |doubt: Doubt, marks: &Marks| {
-                aside = join(aside.take(), Some(marks.clone()));
-                doubts.push(doubt);
-            };
             match step {
                 Step::Match(wanted) => {
                     explicit |= wanted.fields.contains(&PacketField::DestinationPort);
@@ -322,13 +355,13 @@ impl Walk<'_> {
                         Fit::No => break,
                         // A list of peers that are let in is no list of peers that are kept out.
                         Fit::Maybe(Doubt::Source) if denies && !wanted.negate && wanted.whole => {
-                            perhaps(Doubt::Denied, &marks);
+                            branches.leave(Doubt::Denied, &marks);
                         }
-                        Fit::Maybe(doubt) => perhaps(doubt, &marks),
+                        Fit::Maybe(doubt) => branches.leave(doubt, &marks),
                     }
                 }
-                Step::Rate => perhaps(Doubt::Rate, &marks),
-                Step::Unread => perhaps(Doubt::Unread, &marks),
+                Step::Rate => branches.leave(Doubt::Rate, &marks),
+                Step::Unread => branches.leave(Doubt::Unread, &marks),
                 // The addresses are part of what RoCE's checksum covers; the kernel translates answers of TCP back.
                 Step::Translate if matches!(self.packet.transport, Transport::Udp { .. }) => {
                     self.ways.doubt(Doubt::Elsewhere, &rule.text);
@@ -342,18 +375,12 @@ impl Walk<'_> {
                     on = false;
                     break;
                 }
-                Step::Opaque(_) => perhaps(Doubt::Opaque, &marks),
+                Step::Opaque(_) => branches.leave(Doubt::Opaque, &marks),
                 Step::OpaqueVerdict(_) => {
                     self.give_up(&rule.text, &marks);
-                    back = join(back, Some(marks.clone()));
+                    branches.back = join(branches.back, Some(marks.clone()));
                 }
-                Step::Mark(how) => {
-                    marks.mark = match (how, marks.mark) {
-                        (Some((0, xor)), _) => Some(*xor),
-                        (Some((and, xor)), Some(mark)) => Some(mark & and ^ xor),
-                        _ => None,
-                    };
-                }
+                Step::Mark(how) => marks.mark = set_mark(*how, marks.mark),
                 Step::ConnectionMark => marks.connection_changed = true,
                 Step::Untrack => marks.untracked = Some(true),
                 Step::Divert => {
@@ -368,30 +395,25 @@ impl Walk<'_> {
                     fields, entries, ..
                 } => {
                     explicit |= fields.contains(&PacketField::DestinationPort);
-                    let mut found = false;
+                    // Without an element the rule ends, as with a match that does not fit.
                     for (values, verdict) in entries {
                         let fit = self.alternative(fields, values, &marks);
                         if fit == Fit::No {
                             continue;
                         }
                         let next = self.verdict(rule, verdict, &marks, explicit, depth);
-                        back = join(back, next.back);
-                        aside = join(aside, next.on);
-                        match fit {
-                            Fit::Maybe(doubt) => doubts.push(doubt),
-                            _ => {
-                                found = true;
-                                break;
-                            }
-                        }
+                        branches.add(next);
+                        let Fit::Maybe(doubt) = fit else {
+                            on = false;
+                            break;
+                        };
+                        branches.doubts.push(doubt);
                     }
-                    // Without an element the rule ends, as with a match that does not fit.
-                    on = !found;
                     break;
                 }
                 Step::Verdict(verdict) => {
                     let next = self.verdict(rule, verdict, &marks, explicit, depth);
-                    back = join(back, next.back);
+                    branches.back = join(branches.back, next.back);
                     match next.on {
                         Some(after) => marks = after,
                         None => on = false,
@@ -402,14 +424,14 @@ impl Walk<'_> {
         }
         let taken = on.then(|| marks.clone());
         // What is in doubt matters only where the ways differ.
-        if self.ends != ends || back.is_some() || (aside.is_some() && aside != taken) {
-            for doubt in doubts {
+        if self.ends != ends || branches.differ_from(taken.as_ref()) {
+            for doubt in branches.doubts {
                 self.ways.doubt(doubt, &rule.text);
             }
         }
         Next {
-            on: join(taken, aside),
-            back,
+            on: join(taken, branches.aside),
+            back: branches.back,
         }
     }
 

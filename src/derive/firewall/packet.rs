@@ -207,13 +207,15 @@ impl Packet {
             | PacketField::Icmp6Type
             | PacketField::Icmp6Code => Sight::Missing,
             PacketField::PacketType if incoming && !self.local => Sight::one(0),
-            PacketField::SourceKind => Sight::one(match incoming && !self.local {
-                true => address_kind::UNICAST,
-                false => address_kind::LOCAL,
+            PacketField::SourceKind => Sight::one(if incoming && !self.local {
+                address_kind::UNICAST
+            } else {
+                address_kind::LOCAL
             }),
-            PacketField::DestinationKind => Sight::one(match incoming || self.local {
-                true => address_kind::LOCAL,
-                false => address_kind::UNICAST,
+            PacketField::DestinationKind => Sight::one(if incoming || self.local {
+                address_kind::LOCAL
+            } else {
+                address_kind::UNICAST
             }),
             // A peer of the same link is answered the way it came.
             PacketField::ReversePath if self.peer.is_some() || self.local => Sight::one(1),

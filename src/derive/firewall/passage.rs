@@ -330,9 +330,10 @@ pub(super) fn state(facts: &mut Facts, id: Id, judged: Result<Judged, Gap>, orig
     if judged.blocked.len() > NAMED {
         ports.push("...".into());
     }
-    let ports = match ports.is_empty() {
-        true => "none".to_owned(),
-        false => ports.join(", "),
+    let ports = if ports.is_empty() {
+        "none".to_owned()
+    } else {
+        ports.join(", ")
     };
     let known = |value| Fact::Known(value, origin.clone());
     facts.know(id, flow::VERDICT, judged.passage, origin);

@@ -34,9 +34,10 @@ pub(super) fn derive(facts: &mut Facts) {
         }
         if let Some(size) = facts.known(id, benchmark::LARGEST) {
             let is_many = hosts.is_some_and(|hosts| hosts >= facts.limit(limit::MANY_NODES));
-            let least = match is_many {
-                true => facts.limit(limit::SMALL_OF_MANY),
-                false => facts.limit(limit::SMALL),
+            let least = if is_many {
+                facts.limit(limit::SMALL_OF_MANY)
+            } else {
+                facts.limit(limit::SMALL)
             };
             facts.derive(id, benchmark::SMALL, size < least, how);
         }

@@ -52,12 +52,13 @@ impl Ports {
 
     /// The known ports, where a list of names leaves out whatever others there may be.
     pub(super) fn listed(&self, list: &List) -> Result<&[Port], Gap> {
-        let may_be_taken = |device: &str| match list.excludes {
-            true => {
+        let may_be_taken = |device: &str| {
+            if list.excludes {
                 let whole = |entry: &Entry| entry.port.is_none() && list.fits(entry, device, None);
                 !list.entries.iter().any(whole)
+            } else {
+                list.takes(device, None)
             }
-            false => list.takes(device, None),
         };
         let open = self.open.iter().find(|(device, _)| may_be_taken(device));
         match self.others.as_ref().or(open.map(|(_, gap)| gap)) {

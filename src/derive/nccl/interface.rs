@@ -128,9 +128,10 @@ pub(super) fn choose(
             ));
         }
     }
-    let rest: &[&str] = match version.wants_running() {
-        true => &["^docker,lo,virbr", "docker", "lo", "virbr"],
-        false => &["^docker,lo", "docker", "lo"],
+    let rest: &[&str] = if version.wants_running() {
+        &["^docker,lo,virbr", "docker", "lo", "virbr"]
+    } else {
+        &["^docker,lo", "docker", "lo"]
     };
     for list in rest {
         let names = find(list);

@@ -56,9 +56,10 @@ impl List {
 
     /// Whether an entry names this.
     pub(super) fn fits(&self, entry: &Entry, name: &str, port: Option<i64>) -> bool {
-        let named = match self.exact {
-            true => name == entry.name,
-            false => name.starts_with(&entry.name),
+        let named = if self.exact {
+            name == entry.name
+        } else {
+            name.starts_with(&entry.name)
         };
         named
             && match (entry.port, port) {

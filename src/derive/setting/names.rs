@@ -164,15 +164,14 @@ impl Named {
             }
             Form::Ucx => {
                 let found = devices(false);
-                match found.is_empty() {
-                    false => (found, &self.ports_open),
-                    true => {
-                        let open = match &self.ports_open {
-                            Some(_) => &self.ports_open,
-                            None => &self.interfaces_open,
-                        };
-                        (interfaces(false), open)
-                    }
+                if found.is_empty() {
+                    let open = match &self.ports_open {
+                        Some(_) => &self.ports_open,
+                        None => &self.interfaces_open,
+                    };
+                    (interfaces(false), open)
+                } else {
+                    (found, &self.ports_open)
                 }
             }
             Form::DeviceBeginning => (devices(!whole), &self.ports_open),
@@ -216,18 +215,20 @@ impl Named {
     /// What is there and differs least from an entry that is not, if by no more than a few letters.
     fn nearest(&self, form: Form, entry: &str) -> Option<String> {
         let devices = matches!(form, Form::Ucx | Form::DeviceBeginning | Form::DeviceWhole);
-        let ports =
-            self.ports
-                .iter()
-                .map(|(d, n, _)| match entry.contains(':') || form == Form::Ucx {
-                    true => format!("{d}:{n}"),
-                    false => d.to_string(),
-                });
+        let ports = self.ports.iter().map(|(d, n, _)| {
+            if entry.contains(':') || form == Form::Ucx {
+                format!("{d}:{n}")
+            } else {
+                d.to_string()
+            }
+        });
         let interfaces = self.interfaces.keys().map(|name| name.to_string());
-        let candidates: Vec<String> = match devices {
-            true if form == Form::Ucx => ports.chain(interfaces).collect(),
-            true => ports.collect(),
-            false => interfaces.collect(),
+        let candidates: Vec<String> = if (devices) && (form == Form::Ucx) {
+            ports.chain(interfaces).collect()
+        } else if devices {
+            ports.collect()
+        } else {
+            interfaces.collect()
         };
         candidates
             .into_iter()

@@ -57,9 +57,10 @@ impl Figures {
         let (first, last) = (values.first()?, values.last()?);
         let median = median(&values).filter(|m| *m > 0.0 && values.len() > 2)?;
         let falls = values.is_sorted_by(|a, b| a >= b);
-        Some(match falls || values.is_sorted() {
-            true => 100.0 * (last - first).abs() / median,
-            false => 0.0,
+        Some(if falls || values.is_sorted() {
+            100.0 * (last - first).abs() / median
+        } else {
+            0.0
         })
     }
 }
@@ -81,12 +82,11 @@ impl Effect {
     /// The effect of an arm against a reference. `noise` is how far the rounds of the baseline lie apart, in percent.
     pub fn of(reference: &Figures, arm: &Figures, noise: f64) -> Option<Self> {
         let paired = paired(reference, arm);
-        let (values, paired) = match paired.is_empty() {
-            false => (paired, true),
-            true => {
-                let before = reference.figure().filter(|before| *before > 0.0)?;
-                (vec![percent(before, arm.figure()?)], false)
-            }
+        let (values, paired) = if paired.is_empty() {
+            let before = reference.figure().filter(|before| *before > 0.0)?;
+            (vec![percent(before, arm.figure()?)], false)
+        } else {
+            (paired, true)
         };
         let effect = median(&values)?;
         let ends = range_of_median(&values);
@@ -254,9 +254,10 @@ pub fn contradiction(reference: &Figures, arm: &Figures) -> f64 {
     let by_time = before / after - 1.0;
     let by_figure = high / low - 1.0;
     let exact = (reference.resolution + arm.resolution) / low;
-    match by_time * by_figure < 0.0 && by_figure.abs() > exact {
-        true => 100.0 * (by_time - by_figure).abs(),
-        false => 0.0,
+    if by_time * by_figure < 0.0 && by_figure.abs() > exact {
+        100.0 * (by_time - by_figure).abs()
+    } else {
+        0.0
     }
 }
 
@@ -393,9 +394,10 @@ pub fn sizes(least: f64, most: f64) -> String {
     if least < 0.0 && most > 0.0 {
         return format!("{least:+.1} to {most:+.1} %");
     }
-    let (low, high) = match least.abs() < most.abs() {
-        true => (least.abs(), most.abs()),
-        false => (most.abs(), least.abs()),
+    let (low, high) = if least.abs() < most.abs() {
+        (least.abs(), most.abs())
+    } else {
+        (most.abs(), least.abs())
     };
     if high - low < 1e-9 {
         return size(high);

@@ -13,9 +13,10 @@ const MORE: u64 = 3;
 /// A round in words: `round 2 of 3`; after those that were asked for `round 4 of 9 at most`.
 pub fn round_in_words(round: u64, rounds: u64) -> String {
     let number = round + 1;
-    match number <= rounds {
-        true => format!("round {number} of {rounds}"),
-        false => format!("round {number} of {} at most", rounds.saturating_mul(MORE)),
+    if number <= rounds {
+        format!("round {number} of {rounds}")
+    } else {
+        format!("round {number} of {} at most", rounds.saturating_mul(MORE))
     }
 }
 

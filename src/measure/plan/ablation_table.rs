@@ -378,9 +378,10 @@ fn measured(
     match column {
         Column::Time(of_head) => {
             let bare = cell.ends_with(|c: char| c.is_ascii_digit()) && !cell.contains(':');
-            let text = match bare && !of_head.is_empty() {
-                true => format!("{cell} {of_head}"),
-                false => cell.to_owned(),
+            let text = if bare && !of_head.is_empty() {
+                format!("{cell} {of_head}")
+            } else {
+                cell.to_owned()
             };
             seconds(&text)
                 .ok_or_else(|| format!("{cell:?} is not a time (h:mm:ss, or seconds)"))?;
@@ -581,9 +582,10 @@ fn column(text: &str, cells: &[&str]) -> Column {
         ranks, framework, nccl, cluster";
     let repeats =
         distinct > 1 && distinct < cells.len() && !cells.iter().all(|cell| number(cell).is_some());
-    match distinct > 1 && (factors.split(", ").any(|word| word == lower) || repeats) {
-        true => Column::Other,
-        false => Column::Passed,
+    if distinct > 1 && (factors.split(", ").any(|word| word == lower) || repeats) {
+        Column::Other
+    } else {
+        Column::Passed
     }
 }
 
@@ -629,12 +631,13 @@ fn together(found: Vec<(String, Part)>) -> Result<Table, String> {
     }
     let mut rows: Vec<(Row, Option<u64>)> = Vec::new();
     for (number, (caption, part)) in found.into_iter().enumerate() {
-        let of_table = match several {
-            false => Set::new(),
-            true => settings(&caption).unwrap_or_else(|| match number {
+        let of_table = if several {
+            settings(&caption).unwrap_or_else(|| match number {
                 0 => Set::new(),
                 _ => Set::from([("table".to_owned(), (number + 1).to_string())]),
-            }),
+            })
+        } else {
+            Set::new()
         };
         match (&table.unit, &part.unit) {
             (Some(one), Some(other)) if one != other => {

@@ -119,14 +119,13 @@ pub fn next(nodes: usize, whole: u64, measured: &[Measured], slow_below: Percent
     if search.good.is_empty() && measured.len() >= ALL_SLOW {
         return Step::Done(Blame::default());
     }
-    match search.wanted.is_empty() {
-        true => {
-            if search.good.is_empty() {
-                search.blame = Blame::default();
-            }
-            Step::Done(search.blame)
+    if search.wanted.is_empty() {
+        if search.good.is_empty() {
+            search.blame = Blame::default();
         }
-        false => Step::Measure(search.wanted),
+        Step::Done(search.blame)
+    } else {
+        Step::Measure(search.wanted)
     }
 }
 
@@ -246,9 +245,10 @@ impl Search<'_> {
             return;
         }
         let (left, right) = (left.to_vec(), right.to_vec());
-        match found.iter().all(|found| *found == Found::Fast) {
-            true => self.blame.together.push([left, right].concat()),
-            false => self.blame.between.push((left, right)),
+        if found.iter().all(|found| *found == Found::Fast) {
+            self.blame.together.push([left, right].concat())
+        } else {
+            self.blame.between.push((left, right))
         }
     }
 }
@@ -269,9 +269,10 @@ impl Bisection {
             .filter_map(|node| self.host.get(*node).map(String::as_str))
             .collect();
         let folded = nodeset::fold(&names);
-        match folded.is_empty() {
-            true => names.join(","),
-            false => folded,
+        if folded.is_empty() {
+            names.join(",")
+        } else {
+            folded
         }
     }
 

@@ -120,9 +120,10 @@ impl Plan {
         let from = ("from", cell.from.name().into());
         let to = ("to", cell.to.name().into());
         let (size, trials) = (("size", self.size.into()), ("trials", self.trials.into()));
-        match cell.both {
-            true => Question::bench(NAME, [from, to, size, trials, ("both", 1.into())]),
-            false => Question::bench(NAME, [from, to, size, trials]),
+        if cell.both {
+            Question::bench(NAME, [from, to, size, trials, ("both", 1.into())])
+        } else {
+            Question::bench(NAME, [from, to, size, trials])
         }
     }
 }
@@ -185,9 +186,10 @@ impl Outcome {
         };
         if let Some(failure) = failed_call(value) {
             let said = format!("{}: {}", failure.function, failure.error());
-            return match DENIED.contains(&failure.code) {
-                true => Outcome::Denied(said),
-                false => Outcome::Failed(said),
+            return if DENIED.contains(&failure.code) {
+                Outcome::Denied(said)
+            } else {
+                Outcome::Failed(said)
             };
         }
         if let Some(wrong) = value.get("wrong") {

@@ -446,9 +446,10 @@ impl Results {
 
     /// The ways that were measured from GPU to GPU beside the host's memory, both directions.
     pub fn ways_on_gpus(&self) -> Vec<PairDirection> {
-        match self.plan.has_both() {
-            true => self.ways(),
-            false => Vec::new(),
+        if self.plan.has_both() {
+            self.ways()
+        } else {
+            Vec::new()
         }
     }
 

@@ -268,12 +268,13 @@ pub fn assign_addresses(
         return Ok(ranks);
     }
     let is_address = |name: &String| name.parse::<IpAddr>().is_ok();
-    let addresses: Vec<String> = match names.iter().all(is_address) && !names.is_empty() {
-        true => names.to_vec(),
-        false => choose_rails(facts, node, names, to_rank_0)?
+    let addresses: Vec<String> = if names.iter().all(is_address) && !names.is_empty() {
+        names.to_vec()
+    } else {
+        choose_rails(facts, node, names, to_rank_0)?
             .into_iter()
             .map(|rail| rail.address)
-            .collect(),
+            .collect()
     };
     for (rank, place) in ranks.ranks.iter_mut().enumerate() {
         place.device = addresses.get(rank % addresses.len().max(1)).cloned();

@@ -248,9 +248,10 @@ impl Scopes {
             }
             (true, _) => format!("{head}; {expected} expected"),
             (false, links) => {
-                let as_expected = match head.ends_with("as fast as one") {
-                    true => "",
-                    false => ", as expected",
+                let as_expected = if head.ends_with("as fast as one") {
+                    ""
+                } else {
+                    ", as expected"
                 };
                 let links = links.unwrap_or_else(|| {
                     "what their links can carry is not known, so a network that is slow everywhere looks like this too".into()

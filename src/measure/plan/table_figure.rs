@@ -64,9 +64,10 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
 /// The same, with half of its last digit.
 pub(super) fn time(text: &str) -> Option<WrittenTime> {
     let text = text.trim();
-    let time = match text.contains(':') {
-        true => by_colons(text)?,
-        false => by_units(text)?,
+    let time = if text.contains(':') {
+        by_colons(text)?
+    } else {
+        by_units(text)?
     };
     (time.seconds > 0.0 && time.seconds.is_finite()).then_some(time)
 }

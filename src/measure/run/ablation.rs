@@ -64,10 +64,9 @@ pub fn measure_arms(
     show: ShowProgress,
 ) -> anyhow::Result<Option<String>> {
     let on_gpus = ranks.backend == Backend::Nccl;
-    let size = request.size.unwrap_or(match on_gpus {
-        true => SIZE,
-        false => SIZE_IN_HOST_MEMORY,
-    });
+    let size = request
+        .size
+        .unwrap_or(if on_gpus { SIZE } else { SIZE_IN_HOST_MEMORY });
     let count = ranks.ranks.len() as u64;
     let has_gpu = |rank: &RankPlacement| rank.gpu.is_some();
     let in_gpu_memory = ranks.backend == Backend::Verbs && ranks.ranks.iter().all(has_gpu);

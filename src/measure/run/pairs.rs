@@ -188,9 +188,10 @@ fn serve(mut stream: TcpStream, token: &Token) -> io::Result<()> {
                 }
             }
             // A window that ended without further data counts in full.
-            let end = match began.elapsed() >= window {
-                true => window,
-                false => last - began,
+            let end = if began.elapsed() >= window {
+                window
+            } else {
+                last - began
             };
             let mut report = [0; 16];
             report[..8].copy_from_slice(&taken.to_be_bytes());

@@ -128,21 +128,12 @@ pub fn run_part(
     let ends = clock::now() + how.deadline;
     let before = rank_cleanup::shared_files();
     let (events, inbox) = mpsc::sync_channel(256);
-    let mut ranks: Vec<Rank> = Vec::with_capacity(own.len());
     let mut away = part.map(|part| RemoteExchange::new(part, &events));
-    for number in own.clone() {
-        ranks.push(
-            match start(how, plan, run, (number, number - own.start), &events) {
-                Ok(rank) => rank,
-                Err(error) => {
-                    let why = format!("its process did not start: {error}");
-                    let mut rank = Rank::default();
-                    rank.end(Ended::Stopped { why }, now(how));
-                    rank
-                }
-            },
-        );
-    }
+    let started = own.clone().map(|number| {
+        start(how, plan, run, (number, number - own.start), &events)
+            .unwrap_or_else(|error| Rank::not_started(&error, now(how)))
+    });
+    let mut ranks: Vec<Rank> = started.collect();
     drop(events);
     let mut log = Reader::new(LOG_LIMITS);
     // Until when the other ranks may report after one has failed.
@@ -164,17 +155,14 @@ pub fn run_part(
             && one_works(ranks.iter().filter(|rank| rank.waits_for_no_rank()))
         {
             // What still moves data is no stall.
-            for rank in ranks.iter_mut().filter(|rank| rank.waits_for_no_rank()) {
-                rank.seen = Some(clock::now());
-            }
+            restart_stall_timers(&mut ranks);
             continue;
         }
         let limit = grace.unwrap_or_else(|| stalls.map_or(ends, |stalls| stalls.min(ends)));
         if waiting || moment >= limit {
             let why = away.as_ref().and_then(|away| away.failure.as_deref());
-            let ran = how
-                .deadline
-                .saturating_sub(ends.saturating_duration_since(moment));
+            let left = ends.saturating_duration_since(moment);
+            let ran = how.deadline.saturating_sub(left);
             end_running(&mut ranks, own.start, (bad, why), (ran, now(how)));
             if let Some(away) = &mut away {
                 away.report_failure(&ranks, own.start);
@@ -217,27 +205,33 @@ pub fn run_part(
         }
     }
     reap(&mut ranks);
+    drain_log(&inbox, &mut log);
+    remove_leftovers(&mut ranks, &before);
+    let log_line = Line::of(NAME, plan.log_of(run), &log.finish(None), now(how));
+    let mut lines: Vec<Line> = Vec::with_capacity(ranks.len() + 1);
+    for (number, rank) in own.zip(ranks) {
+        let at = rank.at;
+        let question = plan.question_of(run, number);
+        lines.push(Line::of(NAME, question, &rank.reply(), at));
+    }
+    lines.push(log_line);
+    lines
+}
+
+fn restart_stall_timers(ranks: &mut [Rank]) {
+    for rank in ranks.iter_mut().filter(|rank| rank.waits_for_no_rank()) {
+        rank.seen = Some(clock::now());
+    }
+}
+
+/// Reads what is left of the log after its processes have exited.
+fn drain_log(inbox: &mpsc::Receiver<RankEvent>, log: &mut Reader) {
     let until = clock::now() + LOG_DRAIN_TIMEOUT;
     while let Ok(event) = inbox.recv_timeout(until.saturating_duration_since(clock::now())) {
         if let RankEvent::Log(bytes) = event {
             log.feed(&bytes);
         }
     }
-    remove_leftovers(&mut ranks, &before);
-    let log = log.finish(None);
-    let last = now(how);
-    let mut lines: Vec<Line> = Vec::with_capacity(ranks.len() + 1);
-    for (number, rank) in own.zip(ranks) {
-        let at = rank.at;
-        lines.push(Line::of(
-            NAME,
-            plan.question_of(run, number),
-            &rank.reply(),
-            at,
-        ));
-    }
-    lines.push(Line::of(NAME, plan.log_of(run), &log, last));
-    lines
 }
 
 fn now(how: &RankProcess<'_>) -> Micros {
@@ -357,6 +351,13 @@ impl Rank {
         self.ended
             .as_ref()
             .is_some_and(|ended| *ended != Ended::Well)
+    }
+
+    fn not_started(error: &std::io::Error, at: Micros) -> Self {
+        let why = format!("its process did not start: {error}");
+        let mut rank = Self::default();
+        rank.end(Ended::Stopped { why }, at);
+        rank
     }
 
     fn end(&mut self, ended: Ended, at: Micros) {

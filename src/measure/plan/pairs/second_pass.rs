@@ -34,9 +34,10 @@ impl SecondPass {
             (self.first, self.bad_before) = (bad, count);
         } else if self.begun >= ATTEMPTS {
             let became_well = count < std::mem::replace(&mut self.bad_before, count);
-            return match became_well && self.begun < ATTEMPTS_UNSTEADY {
-                true => bad,
-                false => Vec::new(),
+            return if became_well && self.begun < ATTEMPTS_UNSTEADY {
+                bad
+            } else {
+                Vec::new()
             };
         }
         self.first.clone()

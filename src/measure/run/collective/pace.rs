@@ -48,12 +48,13 @@ pub(super) fn settle(
         iterations: 1,
         ..point.clone()
     };
-    let mut tried = match point.adaptive {
-        true => once(FIRST.min(point.bytes)),
-        false => Point {
+    let mut tried = if point.adaptive {
+        once(FIRST.min(point.bytes))
+    } else {
+        Point {
             bytes: point.bytes,
             ..once(point.bytes)
-        },
+        }
     };
     let seconds = loop {
         let size = Bytes(tried.bytes);
@@ -73,17 +74,19 @@ pub(super) fn settle(
 fn fit(point: &Point, tried: &Point, seconds: f64, most: f64, ranks: u64) -> Point {
     // Sizes that people read: powers of two.
     let room = tried.bytes as f64 * most / seconds.max(1e-9);
-    let bytes = match point.adaptive && room < point.bytes as f64 {
-        true => point
+    let bytes = if point.adaptive && room < point.bytes as f64 {
+        point
             .dtype
-            .whole((1 << (room.max(1.0).log2() as u32)).max(FIRST), ranks),
-        false => point.bytes,
+            .whole((1 << (room.max(1.0).log2() as u32)).max(FIRST), ranks)
+    } else {
+        point.bytes
     };
     let of_one = seconds * bytes as f64 / tried.bytes.max(1) as f64;
     let often = (most / of_one.max(1e-9)) as u64;
-    let wanted = match bytes == point.bytes {
-        true => point.iterations,
-        false => iterations(bytes),
+    let wanted = if bytes == point.bytes {
+        point.iterations
+    } else {
+        iterations(bytes)
     };
     Point {
         bytes,

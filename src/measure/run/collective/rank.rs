@@ -76,9 +76,10 @@ fn measure(
     for (number, point) in job.points.iter().enumerate() {
         // What connecting and verifying take is left to them; a point that others follow takes half of what there is.
         let left = (job.seconds * SHARE - begun.elapsed().as_secs_f64()).max(0.0);
-        let share = match number + 1 == job.points.len() {
-            true => left,
-            false => left / 2.0,
+        let share = if number + 1 == job.points.len() {
+            left
+        } else {
+            left / 2.0
         };
         let reply = at_point(job, (point, share), backend.as_mut(), exchange)?;
         exchange.send(&RankMessage::Point(Box::new(reply)));

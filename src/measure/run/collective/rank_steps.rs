@@ -59,6 +59,92 @@ impl RankSteps {
     }
 }
 
+/// A rank's place in the ring of all ranks.
+#[derive(Clone, Copy)]
+struct RingPosition {
+    rank: usize,
+    ranks: usize,
+}
+
+impl RingPosition {
+    fn next(self) -> usize {
+        (self.rank + 1) % self.ranks
+    }
+
+    fn previous(self) -> usize {
+        self.nth_before(1)
+    }
+
+    /// The part or rank that is `back` places before this one.
+    fn nth_before(self, back: usize) -> usize {
+        (self.rank + 2 * self.ranks - back) % self.ranks
+    }
+}
+
+/// The receive whose data a step of a ring sends on; none for the first step.
+fn receive_before(step: usize) -> Option<usize> {
+    step.checked_sub(1)
+}
+
+/// Reduces each part around the ring, then passes the results around it.
+fn all_reduce(ring: RingPosition) -> RankSteps {
+    use BufferPart::{Input, Output};
+    let mut steps = RankSteps::default();
+    for step in 0..ring.ranks - 1 {
+        let sent = ring.nth_before(step);
+        let from = if step == 0 { Input(sent) } else { Output(sent) };
+        steps.send(ring.next(), from, receive_before(step));
+        let reduced = ring.nth_before(step + 1);
+        steps.receive(ring.previous(), Output(reduced), Some(Input(reduced)));
+    }
+    for step in 0..ring.ranks - 1 {
+        let from = Output(ring.nth_before(step + ring.ranks - 1));
+        steps.send(ring.next(), from, receive_before(ring.ranks - 1 + step));
+        steps.receive(ring.previous(), Output(ring.nth_before(step)), None);
+    }
+    steps
+}
+
+/// Passes each rank's part around the ring.
+fn all_gather(ring: RingPosition) -> RankSteps {
+    use BufferPart::{Input, Output};
+    let mut steps = RankSteps::default();
+    steps.copies.push((Input(0), Output(ring.rank)));
+    for step in 0..ring.ranks - 1 {
+        let from = match step {
+            0 => Input(0),
+            _ => Output(ring.nth_before(step)),
+        };
+        steps.send(ring.next(), from, receive_before(step));
+        let into = Output(ring.nth_before(step + 1));
+        steps.receive(ring.previous(), into, None);
+    }
+    steps
+}
+
+/// Reduces each part around the ring, which ends at the rank that gets it.
+fn reduce_scatter(ring: RingPosition) -> RankSteps {
+    use BufferPart::{Input, Output, Scratch};
+    let mut steps = RankSteps::default();
+    for step in 0..ring.ranks - 1 {
+        let sent = ring.nth_before(step + 1);
+        let from = if step == 0 {
+            Input(sent)
+        } else {
+            Scratch(sent)
+        };
+        steps.send(ring.next(), from, receive_before(step));
+        let reduced = ring.nth_before(step + 2);
+        let into = if step == ring.ranks - 2 {
+            Output(0)
+        } else {
+            Scratch(reduced)
+        };
+        steps.receive(ring.previous(), into, Some(Input(reduced)));
+    }
+    steps
+}
+
 /// The number of parts of the input and of the output.
 pub fn parts(collective: Collective, ranks: usize) -> (usize, usize) {
     match collective {
@@ -76,62 +162,19 @@ pub fn needs_scratch(collective: Collective, ranks: usize) -> bool {
 
 /// The steps of this rank.
 pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankSteps {
-    use BufferPart::{Input, Output, Scratch};
+    use BufferPart::{Input, Output};
     let n = ranks.max(1);
-    // The part or rank that is `back` places before this one.
-    let before = |back: usize| (rank + 2 * n - back) % n;
-    let (next, previous) = ((rank + 1) % n, before(1));
+    let ring = RingPosition { rank, ranks: n };
+    let (next, previous) = (ring.next(), ring.previous());
     let mut steps = RankSteps::default();
     if n == 1 {
         steps.copies.push((Input(0), Output(0)));
         return steps;
     }
-    let passed_on = |step: usize| step.checked_sub(1);
     match collective {
-        Collective::AllReduce => {
-            for step in 0..n - 1 {
-                let part = before(step);
-                let from = if step == 0 { Input(part) } else { Output(part) };
-                steps.send(next, from, passed_on(step));
-                let part = before(step + 1);
-                steps.receive(previous, Output(part), Some(Input(part)));
-            }
-            for step in 0..n - 1 {
-                let after = passed_on(n - 1 + step);
-                steps.send(next, Output(before(step + n - 1)), after);
-                steps.receive(previous, Output(before(step)), None);
-            }
-        }
-        Collective::AllGather => {
-            steps.copies.push((Input(0), Output(rank)));
-            for step in 0..n - 1 {
-                let from = match step {
-                    0 => Input(0),
-                    _ => Output(before(step)),
-                };
-                steps.send(next, from, passed_on(step));
-                let into = Output(before(step + 1));
-                steps.receive(previous, into, None);
-            }
-        }
-        Collective::ReduceScatter => {
-            for step in 0..n - 1 {
-                let part = before(step + 1);
-                let from = if step == 0 {
-                    Input(part)
-                } else {
-                    Scratch(part)
-                };
-                steps.send(next, from, passed_on(step));
-                let part = before(step + 2);
-                let into = if step == n - 2 {
-                    Output(0)
-                } else {
-                    Scratch(part)
-                };
-                steps.receive(previous, into, Some(Input(part)));
-            }
-        }
+        Collective::AllReduce => return all_reduce(ring),
+        Collective::AllGather => return all_gather(ring),
+        Collective::ReduceScatter => return reduce_scatter(ring),
         Collective::Broadcast => {
             if rank == 0 {
                 steps.copies.push((Input(0), Output(0)));
@@ -177,7 +220,7 @@ pub fn plan_steps(collective: Collective, rank: usize, ranks: usize) -> RankStep
             for apart in 1..n {
                 let to = (rank + apart) % n;
                 steps.send(to, Input(to), None);
-                let from = before(apart);
+                let from = ring.nth_before(apart);
                 steps.receive(from, Output(from), None);
             }
         }

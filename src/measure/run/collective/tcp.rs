@@ -312,14 +312,18 @@ impl Backend for TcpBackend {
         let needs_scratch = rank_steps::needs_scratch(point.collective, ranks);
         let work = if needs_scratch { whole } else { 0 };
         self.in_place = point.in_place;
-        let (own, held) = match point.in_place {
-            true => (0, shape.send.max(shape.receive) * size),
-            false => (shape.send * size, shape.receive * size),
+        let (own, held) = if point.in_place {
+            (0, shape.send.max(shape.receive) * size)
+        } else {
+            (shape.send * size, shape.receive * size)
         };
         // In place, a part is at its offset in the whole.
-        let part = |part: usize, whole: usize| match point.in_place && part < whole {
-            true => rank * part * size,
-            false => 0,
+        let part = |part: usize, whole: usize| {
+            if point.in_place && part < whole {
+                rank * part * size
+            } else {
+                0
+            }
         };
         self.result = part(shape.receive, shape.send);
         self.sent = part(shape.send, shape.receive);
@@ -334,9 +338,10 @@ impl Backend for TcpBackend {
     }
 
     fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure> {
-        let (buffer, at) = match self.in_place {
-            false => (&mut self.own, at),
-            true => (&mut self.held, self.sent + at),
+        let (buffer, at) = if self.in_place {
+            (&mut self.held, self.sent + at)
+        } else {
+            (&mut self.own, at)
         };
         buffer.bytes_mut()[at..at + send.len()].copy_from_slice(send);
         Ok(())
@@ -354,9 +359,10 @@ impl Backend for TcpBackend {
         let bytes = usize::try_from(point.bytes).unwrap_or(usize::MAX);
         let lanes = (bytes / OF_A_LANE).clamp(1, self.lanes.len());
         let pieces = (bytes / ranks.max(1) / lanes / PIECE).max(1);
-        let held_parts = match self.in_place {
-            true => own_parts.max(held_parts),
-            false => held_parts,
+        let held_parts = if self.in_place {
+            own_parts.max(held_parts)
+        } else {
+            held_parts
         };
         self.ring_barrier()?;
         let size = point.dtype.size();
@@ -688,9 +694,10 @@ impl LaneOperation<'_> {
 
     /// The current step.
     fn at<'s, S>(&self, steps: &'s [S], turn: StepProgress) -> Option<&'s S> {
-        match turn.piece < self.pieces {
-            true => steps.get(turn.step),
-            false => None,
+        if turn.piece < self.pieces {
+            steps.get(turn.step)
+        } else {
+            None
         }
     }
 

@@ -69,9 +69,10 @@ pub fn decide(
         unable: able.as_ref().err().cloned(),
     };
     let value = serde_json::to_value(&ability)?;
-    let taking = match with_gpus {
-        true => port_process::TAKING,
-        false => Duration::ZERO,
+    let taking = if with_gpus {
+        port_process::TAKING
+    } else {
+        Duration::ZERO
     };
     let all = session.exchange("backend", &[], StepAudience::Everyone, ABLE + taking, value)?;
     let nodes: Vec<(String, NodeAbility)> = all

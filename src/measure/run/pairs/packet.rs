@@ -60,23 +60,26 @@ pub fn largest_packet(
     // Tries the most common sizes first.
     for usual in [1500, 2044, 4092, 9000] {
         if good < usual && usual < bad {
-            match probe.passes(usual) {
-                true => good = usual,
-                false => bad = usual,
+            if probe.passes(usual) {
+                good = usual
+            } else {
+                bad = usual
             }
         }
     }
     while bad - good > STEP {
         let middle = good + (bad - good) / 2;
-        match probe.passes(middle) {
-            true => good = middle,
-            false => bad = middle,
+        if probe.passes(middle) {
+            good = middle
+        } else {
+            bad = middle
         }
     }
     // Asks a busy machine once more.
-    match probe.passes(mtu) {
-        true => Ok(Some(mtu)),
-        false => Ok(Some(good)),
+    if probe.passes(mtu) {
+        Ok(Some(mtu))
+    } else {
+        Ok(Some(good))
     }
 }
 

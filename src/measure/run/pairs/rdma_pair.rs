@@ -126,9 +126,10 @@ impl RdmaPair<'_> {
             let after = count();
             let rose = risen(&before, &after);
             before = after;
-            match sends {
-                true => sender = rose,
-                false => receiver = rose,
+            if sends {
+                sender = rose
+            } else {
+                receiver = rose
             }
         }
         let mut round_trip_ns = None;

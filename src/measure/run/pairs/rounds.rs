@@ -206,17 +206,21 @@ impl PairRounds<'_> {
             broken.extend(failed.map(|(way, _)| *way));
             gathering.results.first.extend(flows);
         }
-        let rounds = match gathering.results.plan.has_both() {
-            true => rounds,
-            false => Vec::new(),
+        let rounds = if gathering.results.plan.has_both() {
+            rounds
+        } else {
+            Vec::new()
         };
         for (number, round) in rounds.iter().enumerate() {
             self.say(&format!("from GPU to GPU, round {} of {all}", number + 1));
             let name = format!("4.{number}");
             let hopeless = self.told_hopeless(&name, &gathering, hopeless_on_gpus)?;
-            let may = |way: PairDirection| match broken.contains(&way) {
-                true => Err("not tried: it fails in the host's memory".to_owned()),
-                false => reached(way).and_then(|()| hopeless.allows(way)),
+            let may = |way: PairDirection| {
+                if broken.contains(&way) {
+                    Err("not tried: it fails in the host's memory".to_owned())
+                } else {
+                    reached(way).and_then(|()| hopeless.allows(way))
+                }
             };
             let (_, flows) = self.carried(&name, Memory::Gpu, round, &may, &mut gathering)?;
             gathering.results.on_gpus.extend(flows);
@@ -284,9 +288,12 @@ impl PairRounds<'_> {
                     attempts.begun,
                     at + 1
                 ));
-                let may = |way: PairDirection| match broken.contains(&way) {
-                    true => Err("not tried again: it failed".to_owned()),
-                    false => Ok(()),
+                let may = |way: PairDirection| {
+                    if broken.contains(&way) {
+                        Err("not tried again: it failed".to_owned())
+                    } else {
+                        Ok(())
+                    }
                 };
                 let name = format!("2.{at}.{number}");
                 let (own, flows) = self.carried(&name, leading, round, &may, gathering)?;
@@ -344,9 +351,10 @@ impl PairRounds<'_> {
         gathering: &Gathering,
         judge: fn(&Results) -> Hopeless,
     ) -> anyhow::Result<Hopeless> {
-        let own = match gathering.hears {
-            true => judge(&gathering.results),
-            false => Hopeless::default(),
+        let own = if gathering.hears {
+            judge(&gathering.results)
+        } else {
+            Hopeless::default()
         };
         let (step, value) = (format!("hopeless {name}"), serde_json::to_value(&own)?);
         let told = self.session.of_rank_0(&step, JUDGING, value)?;

@@ -58,14 +58,15 @@ impl Team {
             numbers: self.range(&counts),
             remote: Arc::clone(&remote) as Arc<dyn RemoteRanks>,
         };
-        let lines = match share.numbers.is_empty() {
+        let lines = if share.numbers.is_empty() {
             // The run is of others.
-            true => Vec::new(),
-            false => ranks::run_part(how, plan, run, Some(&share), |rank, step| {
+            Vec::new()
+        } else {
+            ranks::run_part(how, plan, run, Some(&share), |rank, step| {
                 if rank == 0 && self.leads() {
                     progress(step);
                 }
-            }),
+            })
         };
         let came = self.gather(how, name, (plan, run), &counts, &lines)?;
         // All that watch have heard what there was to hear.

@@ -6,7 +6,7 @@ use super::{Direction, Reference, Suspect, SuspectProblem, Thresholds, kind, sho
 use crate::fact::BitRate;
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Counted, PairDirection, Results};
+use crate::measure::plan::pairs::{Counted, Flow, PairDirection, Results};
 use crate::measure::plan::run::Backend;
 
 pub(super) fn suspect(
@@ -16,170 +16,234 @@ pub(super) fn suspect(
     ways: Vec<PairDirection>,
     (reference, thresholds): (&Reference, &Thresholds),
 ) -> Suspect {
-    let plan = &results.plan;
     let direction = direction(blame, &ways);
-    let name = name(results, blame, direction);
-    let others = others(results, blame, &ways);
-    let flows = || ways.iter().filter_map(|way| results.flow(*way));
-    let (segments, again) = flows().fold((0, 0), |(s, a), flow| {
-        (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
-    });
-    let loss = again as f64 * 100.0 / segments.max(1) as f64;
+    let wording = Wording {
+        results,
+        reference,
+        blame,
+        ways: &ways,
+        direction,
+        is_pair: matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_)),
+        name: name(results, blame, direction),
+        others: others(results, blame, &ways),
+    };
+    let (segments, again) = wording.segments();
+    let loss = loss_percent(segments, again);
     let slowed = ways.iter().any(|way| {
         let rate = results.flow(*way).and_then(|flow| flow.rate());
         let usual = reference.rate.get(&kind(results, *way));
         matches!((rate, usual), (Some(rate), Some(usual)) if rate < thresholds.slow.value(true) * usual)
     });
-    let is_pair = matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_));
     let what = match problem {
         SuspectProblem::Silent
         | SuspectProblem::RailsApart
         | SuspectProblem::GpuFails
         | SuspectProblem::GpuNone
         | SuspectProblem::GpuSlow => String::new(),
-        SuspectProblem::RdmaFails => {
-            let why = flows().find_map(|flow| flow.failed.clone());
-            let why = why.unwrap_or_default();
-            let over_tcp = ways
-                .iter()
-                .any(|way| results.reached(*way).is_some_and(|reach| reach.tcp.is_ok()));
-            let over_tcp = if over_tcp {
-                "; over TCP they reach each other"
-            } else {
-                ""
-            };
-            let what = match (blame, direction) {
-                (Blame::Pair(..), Direction::Both) => {
-                    format!("{name} do not reach each other by RDMA: {why}")
-                }
-                (Blame::Pair(..), _) => format!(
-                    "{name}: RDMA writes do not arrive ({why}), those the other way round do"
-                ),
-                (Blame::Everything | Blame::Rail(_), _) => {
-                    format!("{name}: no node reaches another by RDMA ({why})")
-                }
-                (_, Direction::In) => format!(
-                    "{name} receives no RDMA writes of {others} ({why}), and its own arrive there"
-                ),
-                (_, Direction::Out) => format!(
-                    "RDMA writes of {name} do not arrive at {others} ({why}), and theirs arrive at it"
-                ),
-                (_, Direction::Both) => {
-                    format!("{name} and {others} do not reach each other by RDMA ({why})")
-                }
-            };
-            format!("{what}{over_tcp}")
-        }
-        SuspectProblem::Unreachable => {
-            let why = ways.iter().find_map(|way| match results.reached(*way) {
-                Some(reach) if reach.tcp.is_err() => reach.tcp.clone().err(),
-                _ => results.flow(*way)?.failed.clone(),
-            });
-            let why = why.unwrap_or_default();
-            match (is_pair, direction, blame) {
-                (true, Direction::Both, Blame::Pair(..)) => {
-                    format!("{name} do not reach each other: {why}")
-                }
-                (true, _, Blame::Pair(..)) => {
-                    format!("{name}: no connection ({why}), the other way round there is one")
-                }
-                (true, ..) => format!("{name}: no node reaches another ({why})"),
-                (_, Direction::In, _) => format!(
-                    "{name} is not reached by {others} ({why}), and reaches {} itself",
-                    them(&ways)
-                ),
-                (_, Direction::Out, _) => format!(
-                    "{name} does not reach {others} ({why}), and is reached by {}",
-                    them(&ways)
-                ),
-                (_, Direction::Both, _) => {
-                    format!("{name} is cut off: neither way between it and {others} ({why})")
-                }
-            }
-        }
-        SuspectProblem::PacketShort => {
-            let shorts: Vec<(u64, u64)> = ways.iter().filter_map(|w| short(results, *w)).collect();
-            let packet = shorts.iter().map(|(packet, _)| *packet).min().unwrap_or(0);
-            let mtu = shorts.iter().map(|(_, mtu)| *mtu).max().unwrap_or(0);
-            // The kernel takes a few bytes more than its MTU, as a tag may have them.
-            let own = ways
-                .iter()
-                .filter_map(|way| plan.rail(way.to))
-                .map(|rail| rail.mtu);
-            let own = own.min().filter(|own| *own < mtu);
-            let own = own.map_or(String::new(), |own| format!("; its own MTU is {own}"));
-            match (is_pair, direction) {
-                (false, Direction::In) => format!(
-                    "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send{own}"
-                ),
-                (false, Direction::Out) => format!(
-                    "of what {name} sends to {others}, packets of {packet} bytes at most get through; its MTU is {mtu}"
-                ),
-                _ => format!(
-                    "{name}: packets of {packet} bytes at most get through, and the MTU is {mtu}"
-                ),
-            }
-        }
-        SuspectProblem::Loss => {
-            let of = match plan.backend {
-                Backend::Verbs => {
-                    format!("{} % of the packets ({again} of {segments})", part(loss))
-                }
-                _ => format!("{loss:.1} % of the segments ({again} of {segments})"),
-            };
-            match (is_pair, direction) {
-                (false, Direction::Out) => {
-                    format!("{name} loses what it sends: {of} to {others} were sent again")
-                }
-                (false, Direction::In) => {
-                    format!("{name} loses what it receives: {of} from {others} were sent again")
-                }
-                _ => format!("{name}: packets are lost, {of} were sent again"),
-            }
-        }
-        SuspectProblem::Slow => {
-            let rates: Vec<f64> = flows().filter_map(|flow| flow.rate()).collect();
-            let most = rates.iter().copied().fold(0.0, f64::max);
-            let usual = ways
-                .iter()
-                .filter_map(|way| reference.rate.get(&kind(results, *way)))
-                .copied()
-                .fold(0.0, f64::max);
-            let (most, usual) = (rate(most), rate(usual));
-            match (is_pair, direction) {
-                (false, Direction::Out) => {
-                    format!("{name} is slow: {most} at most to {others}, where equals send {usual}")
-                }
-                (false, Direction::In) => format!(
-                    "{name} is slow: {most} at most from {others}, where equals receive {usual}"
-                ),
-                _ => format!("{name}: {most} at most, where equals carry {usual}"),
-            }
-        }
-        SuspectProblem::Late => {
-            let trips = flows().filter_map(|flow| flow.round_trip_ns);
-            let trip = trips.min().unwrap_or(0) as f64 / 1e3;
-            let usual = reference.round_trip / 1e3;
-            match is_pair {
-                false => format!(
-                    "{name} is far: {trip:.0} µs at least to {others} and back, where equals take {usual:.0} µs"
-                ),
-                true => format!(
-                    "{name}: {trip:.0} µs at least there and back, where equals take {usual:.0} µs"
-                ),
-            }
-        }
+        SuspectProblem::RdmaFails => wording.rdma_fails(),
+        SuspectProblem::Unreachable => wording.unreachable(),
+        SuspectProblem::PacketShort => wording.packet_short(),
+        SuspectProblem::Loss => wording.loss(),
+        SuspectProblem::Slow => wording.slow(),
+        SuspectProblem::Late => wording.late(),
     };
     Suspect {
         problem,
         blame: Some(blame),
-        name,
         direction,
         what,
         loss: (problem == SuspectProblem::Loss && segments > 0).then_some(loss),
         slowed: problem == SuspectProblem::Loss && slowed,
         counted: counted(results, blame, &ways),
+        name: wording.name,
         ways,
+    }
+}
+
+/// Percent of the segments or packets that were sent again.
+fn loss_percent(segments: u64, again: u64) -> f64 {
+    again as f64 * 100.0 / segments.max(1) as f64
+}
+
+/// What sentences about a suspect are made of.
+struct Wording<'a> {
+    results: &'a Results,
+    reference: &'a Reference,
+    blame: Blame,
+    ways: &'a [PairDirection],
+    direction: Direction,
+    /// Whether two ends, or all of them, are accused together: no single one is.
+    is_pair: bool,
+    name: String,
+    others: String,
+}
+
+impl Wording<'_> {
+    fn flows(&self) -> impl Iterator<Item = &Flow> {
+        self.ways.iter().filter_map(|way| self.results.flow(*way))
+    }
+
+    /// How many segments or packets were sent, and how many of them again.
+    fn segments(&self) -> (u64, u64) {
+        self.flows().fold((0, 0), |(s, a), flow| {
+            (s + flow.segments.unwrap_or(0), a + flow.again.unwrap_or(0))
+        })
+    }
+
+    fn rdma_fails(&self) -> String {
+        let Self { name, others, .. } = self;
+        let why = self.flows().find_map(|flow| flow.failed.clone());
+        let why = why.unwrap_or_default();
+        let over_tcp = self.ways.iter().any(|way| {
+            self.results
+                .reached(*way)
+                .is_some_and(|reach| reach.tcp.is_ok())
+        });
+        let over_tcp = if over_tcp {
+            "; over TCP they reach each other"
+        } else {
+            ""
+        };
+        let what = match (self.blame, self.direction) {
+            (Blame::Pair(..), Direction::Both) => {
+                format!("{name} do not reach each other by RDMA: {why}")
+            }
+            (Blame::Pair(..), _) => {
+                format!("{name}: RDMA writes do not arrive ({why}), those the other way round do")
+            }
+            (Blame::Everything | Blame::Rail(_), _) => {
+                format!("{name}: no node reaches another by RDMA ({why})")
+            }
+            (_, Direction::In) => format!(
+                "{name} receives no RDMA writes of {others} ({why}), and its own arrive there"
+            ),
+            (_, Direction::Out) => format!(
+                "RDMA writes of {name} do not arrive at {others} ({why}), and theirs arrive at it"
+            ),
+            (_, Direction::Both) => {
+                format!("{name} and {others} do not reach each other by RDMA ({why})")
+            }
+        };
+        format!("{what}{over_tcp}")
+    }
+
+    fn unreachable(&self) -> String {
+        let Self { name, others, .. } = self;
+        let why = self
+            .ways
+            .iter()
+            .find_map(|way| match self.results.reached(*way) {
+                Some(reach) if reach.tcp.is_err() => reach.tcp.clone().err(),
+                _ => self.results.flow(*way)?.failed.clone(),
+            });
+        let why = why.unwrap_or_default();
+        match (self.is_pair, self.direction, self.blame) {
+            (true, Direction::Both, Blame::Pair(..)) => {
+                format!("{name} do not reach each other: {why}")
+            }
+            (true, _, Blame::Pair(..)) => {
+                format!("{name}: no connection ({why}), the other way round there is one")
+            }
+            (true, ..) => format!("{name}: no node reaches another ({why})"),
+            (_, Direction::In, _) => format!(
+                "{name} is not reached by {others} ({why}), and reaches {} itself",
+                them(self.ways)
+            ),
+            (_, Direction::Out, _) => format!(
+                "{name} does not reach {others} ({why}), and is reached by {}",
+                them(self.ways)
+            ),
+            (_, Direction::Both, _) => {
+                format!("{name} is cut off: neither way between it and {others} ({why})")
+            }
+        }
+    }
+
+    fn packet_short(&self) -> String {
+        let Self { name, others, .. } = self;
+        let shorts: Vec<(u64, u64)> = self
+            .ways
+            .iter()
+            .filter_map(|w| short(self.results, *w))
+            .collect();
+        let packet = shorts.iter().map(|(packet, _)| *packet).min().unwrap_or(0);
+        let mtu = shorts.iter().map(|(_, mtu)| *mtu).max().unwrap_or(0);
+        // The kernel takes a few bytes more than its MTU, as a tag may have them.
+        let own = self
+            .ways
+            .iter()
+            .filter_map(|way| self.results.plan.rail(way.to))
+            .map(|rail| rail.mtu);
+        let own = own.min().filter(|own| *own < mtu);
+        let own = own.map_or(String::new(), |own| format!("; its own MTU is {own}"));
+        match (self.is_pair, self.direction) {
+            (false, Direction::In) => format!(
+                "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send{own}"
+            ),
+            (false, Direction::Out) => format!(
+                "of what {name} sends to {others}, packets of {packet} bytes at most get through; its MTU is {mtu}"
+            ),
+            _ => format!(
+                "{name}: packets of {packet} bytes at most get through, and the MTU is {mtu}"
+            ),
+        }
+    }
+
+    fn loss(&self) -> String {
+        let Self { name, others, .. } = self;
+        let (segments, again) = self.segments();
+        let loss = loss_percent(segments, again);
+        let of = match self.results.plan.backend {
+            Backend::Verbs => {
+                format!("{} % of the packets ({again} of {segments})", part(loss))
+            }
+            _ => format!("{loss:.1} % of the segments ({again} of {segments})"),
+        };
+        match (self.is_pair, self.direction) {
+            (false, Direction::Out) => {
+                format!("{name} loses what it sends: {of} to {others} were sent again")
+            }
+            (false, Direction::In) => {
+                format!("{name} loses what it receives: {of} from {others} were sent again")
+            }
+            _ => format!("{name}: packets are lost, {of} were sent again"),
+        }
+    }
+
+    fn slow(&self) -> String {
+        let Self { name, others, .. } = self;
+        let rates: Vec<f64> = self.flows().filter_map(|flow| flow.rate()).collect();
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        let usual = self
+            .ways
+            .iter()
+            .filter_map(|way| self.reference.rate.get(&kind(self.results, *way)))
+            .copied()
+            .fold(0.0, f64::max);
+        let (most, usual) = (rate(most), rate(usual));
+        match (self.is_pair, self.direction) {
+            (false, Direction::Out) => {
+                format!("{name} is slow: {most} at most to {others}, where equals send {usual}")
+            }
+            (false, Direction::In) => format!(
+                "{name} is slow: {most} at most from {others}, where equals receive {usual}"
+            ),
+            _ => format!("{name}: {most} at most, where equals carry {usual}"),
+        }
+    }
+
+    fn late(&self) -> String {
+        let Self { name, others, .. } = self;
+        let trips = self.flows().filter_map(|flow| flow.round_trip_ns);
+        let trip = trips.min().unwrap_or(0) as f64 / 1e3;
+        let usual = self.reference.round_trip / 1e3;
+        if self.is_pair {
+            format!("{name}: {trip:.0} µs at least there and back, where equals take {usual:.0} µs")
+        } else {
+            format!(
+                "{name} is far: {trip:.0} µs at least to {others} and back, where equals take {usual:.0} µs"
+            )
+        }
     }
 }
 

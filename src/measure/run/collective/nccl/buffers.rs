@@ -47,18 +47,20 @@ impl Layout {
             send_bytes,
             receive,
             receive_bytes,
-            sizes: match point.in_place {
-                true => [send_bytes.max(receive_bytes), 0],
-                false => [send_bytes, receive_bytes],
+            sizes: if point.in_place {
+                [send_bytes.max(receive_bytes), 0]
+            } else {
+                [send_bytes, receive_bytes]
             },
         })
     }
 
     /// The sizes of the buffers.
     pub(super) fn buffers(&self) -> &[usize] {
-        match self.in_place {
-            true => self.sizes.get(..1).unwrap_or_default(),
-            false => &self.sizes,
+        if self.in_place {
+            self.sizes.get(..1).unwrap_or_default()
+        } else {
+            &self.sizes
         }
     }
 }

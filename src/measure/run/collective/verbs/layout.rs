@@ -81,9 +81,12 @@ impl Layout {
         let parts = rank_steps::parts(collective, ranks);
         let (send, receive) = if point.in_place {
             // In place: a part is at its offset in the whole.
-            let within = |length: usize| match length < send.max(receive) {
-                true => rank * length..(rank + 1) * length,
-                false => 0..length,
+            let within = |length: usize| {
+                if length < send.max(receive) {
+                    rank * length..(rank + 1) * length
+                } else {
+                    0..length
+                }
             };
             (within(send), within(receive))
         } else {
@@ -97,9 +100,10 @@ impl Layout {
         let longest = longest(&send, parts.0).max(longest(&receive, parts.1));
         // Slots are aligned to cache lines.
         let piece = piece.min(longest).max(1).next_multiple_of(64);
-        let work = match rank_steps::needs_scratch(collective, ranks) {
-            true => end..end + send.len(),
-            false => end..end,
+        let work = if rank_steps::needs_scratch(collective, ranks) {
+            end..end + send.len()
+        } else {
+            end..end
         };
         end = work.end.next_multiple_of(PAGE);
         let mut layout = Layout {

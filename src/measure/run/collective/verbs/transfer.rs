@@ -220,10 +220,7 @@ impl Transfer {
             outgoing,
             incoming: layout.incoming.clone(),
             copies: copies.filter(|(from, to)| from != to).collect(),
-            copied_at_once: match point.gpu_memory {
-                true => COPY_ON_GPU,
-                false => COPY,
-            },
+            copied_at_once: if point.gpu_memory { COPY_ON_GPU } else { COPY },
             flows,
             operations: 0,
             sending: (0, 0),
@@ -338,10 +335,11 @@ impl Transfer {
                 continue;
             }
             let number = u32::from(self.epoch) << 24 | limit as u32 & NUMBER;
-            match wire.send_credit(other, number)? {
-                true => flow.allowed = limit,
+            if wire.send_credit(other, number)? {
+                flow.allowed = limit;
+            } else {
                 // Room comes without a word.
-                false => self.waits = false,
+                self.waits = false;
             }
         }
         Ok(())

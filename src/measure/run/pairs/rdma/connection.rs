@@ -427,12 +427,11 @@ impl IdleWait {
             return;
         }
         // Earlier completions are seen by the next poll; later ones wake. If the queue cannot be armed, the timeout does.
-        match self.armed {
-            false => self.armed = queue.arm().is_ok(),
-            true => {
-                self.armed = false;
-                let _ = queue.wait(ASLEEP);
-            }
+        if self.armed {
+            self.armed = false;
+            let _ = queue.wait(ASLEEP);
+        } else {
+            self.armed = queue.arm().is_ok()
         }
         self.looks = 7;
     }

@@ -41,9 +41,10 @@ impl PairRounds<'_> {
         may: &(dyn Fn(PairDirection) -> Result<(), String> + Sync),
     ) -> Carried {
         let is_first = a.0 == self.own;
-        let way = match is_first {
-            true => PairDirection { from: a, to: b },
-            false => PairDirection { from: b, to: a },
+        let way = if is_first {
+            PairDirection { from: a, to: b }
+        } else {
+            PairDirection { from: b, to: a }
         };
         let name = format!("{name} {}/{} {}/{}", a.0, a.1, b.0, b.1);
         let flow = match self.backend {
