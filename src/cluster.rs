@@ -1,4 +1,5 @@
-//! The nodes of a run: which hosts take part, how they find and authenticate each other, and what they exchange.
+//! The nodes of a run: which hosts take part, how they find and authenticate each other, and what
+//! they exchange.
 //!
 //! ```text
 //! hostfile       files that list hosts

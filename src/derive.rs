@@ -1,6 +1,7 @@
 //! Facts from facts: what takes more than a comparison. Unknown inputs give unknown outputs.
 //!
-//! No function here asks the machine. One that could be decided by a fact that is missing says which.
+//! No function here asks the machine. One that could be decided by a fact that is missing says
+//! which.
 
 pub mod ablation;
 pub mod agreement;
@@ -61,7 +62,8 @@ pub fn derive(facts: &mut Facts) {
     comparison::derive(facts);
 }
 
-/// What is derived of all nodes together, where their facts are not here but the samples that were taken of them.
+/// What is derived of all nodes together, where their facts are not here but the samples that were
+/// taken of them.
 pub fn of_cluster(
     facts: &mut Facts,
     nodes: u64,
@@ -72,11 +74,13 @@ pub fn of_cluster(
     samples.state(facts)
 }
 
-/// A derivation: facts of a node from other facts of it. The schema names it as the source of what it sets.
+/// A derivation: facts of a node from other facts of it. The schema names it as the source of what
+/// it sets.
 struct Derivation {
     /// Its name, which is that of its file.
     name: &'static str,
-    /// What it reads that another derivation sets or makes: facts, and subjects whose instances it looks for.
+    /// What it reads that another derivation sets or makes: facts, and subjects whose instances it
+    /// looks for.
     inputs: &'static [&'static str],
     /// Works it out.
     run: fn(&mut Facts, Id),
@@ -150,7 +154,8 @@ impl Derivation {
     }
 }
 
-/// The derivations in an order in which each follows those whose facts it reads; `Err` names those that wait for each other.
+/// The derivations in an order in which each follows those whose facts it reads; `Err` names those
+/// that wait for each other.
 fn ordered() -> Result<Vec<&'static Derivation>, Vec<&'static str>> {
     let mut ordered: Vec<&'static Derivation> = Vec::with_capacity(DERIVATIONS.len());
     let mut waiting: Vec<(&'static Derivation, Vec<&'static str>)> = DERIVATIONS

@@ -23,8 +23,9 @@ pub struct ClockOffset {
 }
 
 impl ClockOffset {
-    /// The offset by one exchange that this clock saw begin and end at these times, after NTP (RFC 5905, section 8): exact if both directions take
-    /// the same time, and never wrong by more than half of the round trip.
+    /// The offset by one exchange that this clock saw begin and end at these times, after NTP (RFC
+    /// 5905, section 8): exact if both directions take the same time, and never wrong by more than
+    /// half of the round trip.
     pub fn from_exchange(asked: i64, answer: ClockReply, answered: i64) -> Self {
         let there = answer.received.saturating_sub(asked);
         let back = answer.sent.saturating_sub(answered);

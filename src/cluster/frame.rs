@@ -7,7 +7,8 @@ use super::key::{Key, TAG_BYTES};
 /// The first bytes of every message, which no other protocol sends.
 pub const MAGIC: [u8; 4] = *b"rdd1";
 
-/// The messages of one direction. Each is numbered, so that none can be dropped, repeated or reflected.
+/// The messages of one direction. Each is numbered, so that none can be dropped, repeated or
+/// reflected.
 pub struct Frames {
     key: Option<Key>,
     direction: &'static [u8],

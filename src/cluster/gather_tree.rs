@@ -1,8 +1,11 @@
-//! The tree through which rank 0 gathers recordings: in a large run most nodes send theirs to another node, so that rank 0 holds few connections.
+//! The tree through which rank 0 gathers recordings: in a large run most nodes send theirs to
+//! another node, so that rank 0 holds few connections.
 //!
-//! Each node connects to rank 0 first, authenticates, and gets its position: below rank 0, or below a node that joined earlier, so that no node waits
-//! for one that never comes. A node that loses its parent disconnects its own children, which join again and send again. Each gets another parent
-//! once, one that lost none; a node that cannot reach its parent, or loses a second one, is connected to rank 0 itself.
+//! Each node connects to rank 0 first, authenticates, and gets its position: below rank 0, or below
+//! a node that joined earlier, so that no node waits for one that never comes. A node that loses
+//! its parent disconnects its own children, which join again and send again. Each gets another
+//! parent once, one that lost none; a node that cannot reach its parent, or loses a second one, is
+//! connected to rank 0 itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -12,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::handshake::Nonce;
 use crate::cluster::clock_offset::ClockOffset;
 
-/// Up to this many nodes all connect to rank 0 itself: that is faster, and more connections need more open files than a process starts with.
+/// Up to this many nodes all connect to rank 0 itself: that is faster, and more connections need
+/// more open files than a process starts with.
 pub const STAR: u64 = 500;
 /// How many children a node has by default. The tree of 10,000 nodes is three levels deep.
 pub const FANIN: u64 = 32;
@@ -64,7 +68,8 @@ pub struct TreePosition {
     /// Whether rank 0 has its recording already.
     #[serde(rename = "have")]
     pub has_recording: bool,
-    /// The text of a key that rank 0 made for this run, for connections between nodes that have none of their own.
+    /// The text of a key that rank 0 made for this run, for connections between nodes that have
+    /// none of their own.
     pub key: Option<String>,
     /// The offset of its clock to rank 0's.
     pub clock: Option<ClockOffset>,
@@ -119,7 +124,8 @@ pub struct GatherTree {
     unreached_parents: u64,
 }
 
-/// A relay with free places, ordered by depth, then by its number of children, so that losing one relay costs few nodes their position.
+/// A relay with free places, ordered by depth, then by its number of children, so that losing one
+/// relay costs few nodes their position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FreeSlot {
     depth: u64,
@@ -284,7 +290,8 @@ impl GatherTree {
             .is_some_and(|node| node.number == number)
     }
 
-    /// Removes the node from this position, so that another process may take its rank. Returns its name and address, unless it has a later position.
+    /// Removes the node from this position, so that another process may take its rank. Returns its
+    /// name and address, unless it has a later position.
     pub fn remove(&mut self, rank: u64, number: u64) -> Option<(String, SocketAddr)> {
         if !self.is_current(rank, number) {
             return None;
@@ -373,7 +380,8 @@ mod tests {
         let parents: Vec<_> = (1..=7).map(|n| parent_of(&mut tree, n, &relay())).collect();
         let expected = [None, None, Some(1), Some(2), Some(1), Some(2), Some(3)];
         assert_eq!(parents, expected);
-        // 1 dies. No node is sent to 5, which loses it too, nor to 7, which 3 disconnected: they may still be below each other.
+        // 1 dies. No node is sent to 5, which loses it too, nor to 7, which 3 disconnected: they
+        // may still be below each other.
         let (number, parent) = tree.place(node(3), &lost(1));
         assert_eq!(parent.map(|parent| parent.rank), Some(4));
         assert!(tree.is_current(3, number) && !tree.is_current(3, 3));

@@ -1,4 +1,5 @@
-//! The handshake in which two nodes of a run verify that they belong together: same version, same job, same key.
+//! The handshake in which two nodes of a run verify that they belong together: same version, same
+//! job, same key.
 //!
 //! ```text
 //! node   hello    version, job, rank, ranks, name, nonce
@@ -7,8 +8,9 @@
 //! rank 0 come in                                      or: refused, why
 //! ```
 //!
-//! Each side proves that it has the key without sending it, and neither proof can be replayed to its sender. Everything after the handshake is
-//! authenticated with a key of this connection ([`Key::derive_session`]).
+//! Each side proves that it has the key without sending it, and neither proof can be replayed to
+//! its sender. Everything after the handshake is authenticated with a key of this connection
+//! ([`Key::derive_session`]).
 
 use std::io::{Read, Write};
 use std::net::IpAddr;
@@ -45,8 +47,8 @@ struct Hello {
     party: NodeIdentity,
     nonce: Nonce,
     key: bool,
-    /// Identifies the process: the same process may reconnect, another one with its rank may not. Absent only in other versions, which are refused
-    /// first.
+    /// Identifies the process: the same process may reconnect, another one with its rank may not.
+    /// Absent only in other versions, which are refused first.
     #[serde(default, rename = "life")]
     process: Nonce,
 }
@@ -310,7 +312,8 @@ pub fn admit<S: Read + Write>(
     })
 }
 
-/// The name is not authenticated and will be printed: limited in length, without control characters.
+/// The name is not authenticated and will be printed: limited in length, without control
+/// characters.
 fn sanitized_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }

@@ -2,10 +2,11 @@
 
 use crate::nodeset::{self, NodesetError};
 
-/// The hosts of a file in its order, without duplicates. Anything after a host's name (`slots=8`, `:8`, a comment) is ignored; a line may hold a list
-/// such as `n[01-16]`.
+/// The hosts of a file in its order, without duplicates. Anything after a host's name (`slots=8`,
+/// `:8`, a comment) is ignored; a line may hold a list such as `n[01-16]`.
 ///
-/// Source: Open MPI's `mpirun(1)`, "HOSTFILES"; MPICH's `hydra`, `host:slots`; DeepSpeed's resource configuration.
+/// Source: Open MPI's `mpirun(1)`, "HOSTFILES"; MPICH's `hydra`, `host:slots`; DeepSpeed's resource
+/// configuration.
 ///
 /// # Errors
 ///

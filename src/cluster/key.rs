@@ -30,7 +30,8 @@ impl Key {
     /// The fewest characters of a key: 16 of an alphabet of 64 are 96 bits.
     pub const MIN_CHARACTERS: usize = 16;
 
-    /// Hashes the text to a key; surrounding white space, such as the end of a file's line, does not count.
+    /// Hashes the text to a key; surrounding white space, such as the end of a file's line, does
+    /// not count.
     ///
     /// # Errors
     ///
@@ -81,8 +82,8 @@ fn block(key: [u8; 32]) -> hmac::digest::Key<Hmac<Sha256>> {
 pub enum Trust {
     /// Nodes that have the key.
     Key(Key),
-    /// Nodes with one of these addresses, those of the job's allocation. The job's id is public and no key: such an exchange is *unauthenticated*,
-    /// and restricted to recordings.
+    /// Nodes with one of these addresses, those of the job's allocation. The job's id is public and
+    /// no key: such an exchange is *unauthenticated*, and restricted to recordings.
     Allocation(Vec<IpAddr>),
     /// Processes of this machine.
     Loopback,

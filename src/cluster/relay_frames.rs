@@ -1,4 +1,5 @@
-//! The frames in which relays forward messages to rank 0: each message is cut into parts, so that a relay holds little of it.
+//! The frames in which relays forward messages to rank 0: each message is cut into parts, so that a
+//! relay holds little of it.
 
 use std::collections::HashMap;
 

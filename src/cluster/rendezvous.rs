@@ -1,7 +1,9 @@
-//! Rendezvous over TCP: rank 0 listens; every other node joins, sends its recording, and waits for rank 0's result.
+//! Rendezvous over TCP: rank 0 listens; every other node joins, sends its recording, and waits for
+//! rank 0's result.
 //!
-//! Rank 0 listens only while the run lasts, and answers only nodes that pass the handshake ([`crate::cluster::handshake`]). In a large run most nodes
-//! send their recordings through other nodes ([`crate::cluster::gather_tree`]).
+//! Rank 0 listens only while the run lasts, and answers only nodes that pass the handshake
+//! ([`crate::cluster::handshake`]). In a large run most nodes send their recordings through other
+//! nodes ([`crate::cluster::gather_tree`]).
 
 mod admission;
 mod gather_result;
@@ -30,12 +32,15 @@ use crate::cluster::key::Trust;
 pub use gather_result::{GatherResult, Gathered, RefusedConnection};
 pub use joined_node::{JoinError, JoinedNode};
 
-/// How long a node waits for each message of rank 0 in the handshake: rank 0 may serve many others first.
+/// How long a node waits for each message of rank 0 in the handshake: rank 0 may serve many others
+/// first.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often rank 0 polls for connections, and the first pause of a node that tries again to reach it.
+/// How often rank 0 polls for connections, and the first pause of a node that tries again to reach
+/// it.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The length of the kernel's queue of connections. All nodes of a job connect at the same moment, and a node that finds the queue full tries again
-/// after one second, then after three. The kernel has its own limit (`net.core.somaxconn`, 4096 since Linux 5.4).
+/// The length of the kernel's queue of connections. All nodes of a job connect at the same moment,
+/// and a node that finds the queue full tries again after one second, then after three. The kernel
+/// has its own limit (`net.core.somaxconn`, 4096 since Linux 5.4).
 const LISTEN_BACKLOG: i32 = 16_384;
 
 /// The first byte of a frame to a node that only shows that the sender is alive.
@@ -66,7 +71,8 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Accepts waiting connections, then applies one event to `gathered`; false if none came in time.
+    /// Accepts waiting connections, then applies one event to `gathered`; false if none came in
+    /// time.
     fn accept_and_receive(&mut self, gathered: &mut Gathered) -> bool {
         while self.waiting.len() < MAX_WAITING
             && let Ok(accepted) = self.listener.accept()
@@ -132,7 +138,8 @@ impl Rendezvous {
         })
     }
 
-    /// Prefers nodes at these addresses while strangers keep it busy. They are looked up meanwhile: a name server may take seconds.
+    /// Prefers nodes at these addresses while strangers keep it busy. They are looked up meanwhile:
+    /// a name server may take seconds.
     pub fn with_expected(self, addresses: impl FnOnce() -> Vec<IpAddr> + Send + 'static) -> Self {
         let expected = Arc::clone(&self.expected);
         // Without a thread all addresses are alike.
@@ -145,7 +152,8 @@ impl Rendezvous {
         self
     }
 
-    /// Gathers through a tree in which each node relays for this many others; `None` connects all nodes to rank 0.
+    /// Gathers through a tree in which each node relays for this many others; `None` connects all
+    /// nodes to rank 0.
     pub fn with_fanin(self, fanin: Option<u64>) -> Self {
         Rendezvous { fanin, ..self }
     }
@@ -159,8 +167,8 @@ impl Rendezvous {
         Ok(self.listener.local_addr()?.port())
     }
 
-    /// Waits until all nodes (`nodes` counts this one) have sent a message of at most `most` bytes, or until the deadline. `progress` gets the number
-    /// of nodes that did.
+    /// Waits until all nodes (`nodes` counts this one) have sent a message of at most `most` bytes,
+    /// or until the deadline. `progress` gets the number of nodes that did.
     pub fn gather(
         &self,
         nodes: u64,
@@ -177,7 +185,8 @@ impl Rendezvous {
             ..Gathered::default()
         };
         let (sender, visits) = mpsc::channel();
-        // Nodes without a key of their own get one for this run. Without random numbers there is no key, and then no node relays for another.
+        // Nodes without a key of their own get one for this run. Without random numbers there is no
+        // key, and then no node relays for another.
         let (key, fanin) = match (&self.trust, self.fanin) {
             (Trust::Allocation(_), Some(fanin)) => {
                 let key = random::hex_key().ok();

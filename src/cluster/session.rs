@@ -1,8 +1,9 @@
-//! Exchange of values between the nodes of a run after the rendezvous: over their connections to rank 0, in the steps of
-//! [`crate::cluster::session_steps`].
+//! Exchange of values between the nodes of a run after the rendezvous: over their connections to
+//! rank 0, in the steps of [`crate::cluster::session_steps`].
 //!
-//! Each connection has a reader and a writer thread, so that a stuck node delays no other. A node whose connection closes is gone and is no longer
-//! waited for; if rank 0 is gone, every step fails.
+//! Each connection has a reader and a writer thread, so that a stuck node delays no other. A node
+//! whose connection closes is gone and is no longer waited for; if rank 0 is gone, every step
+//! fails.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -208,8 +209,9 @@ impl Session {
         self.address
     }
 
-    /// Contributes a value to a step, and returns what each member contributed, after `wait` at the latest; members that did not are listed as
-    /// missing. An empty `members` means all nodes. Several threads may run steps at the same time.
+    /// Contributes a value to a step, and returns what each member contributed, after `wait` at the
+    /// latest; members that did not are listed as missing. An empty `members` means all nodes.
+    /// Several threads may run steps at the same time.
     ///
     /// # Errors
     ///
@@ -242,7 +244,8 @@ impl Session {
         Ok(all.values.remove(&0).unwrap_or_default())
     }
 
-    /// Waits until a member ends this step or is lost, or until the deadline; returns the values by then.
+    /// Waits until a member ends this step or is lost, or until the deadline; returns the values by
+    /// then.
     ///
     /// # Errors
     ///

@@ -5,9 +5,10 @@
 //! rank 0   result   the members' values; which members are missing, and why
 //! ```
 //!
-//! Rank 0 collects the inputs until all members contributed, one is lost, or the deadline passes; then it sends the result to each member. A step is
-//! a barrier, an all-gather or a broadcast, and never waits longer than its deadline. Several steps are open at the same time: pairs of nodes do not
-//! wait for each other.
+//! Rank 0 collects the inputs until all members contributed, one is lost, or the deadline passes;
+//! then it sends the result to each member. A step is a barrier, an all-gather or a broadcast, and
+//! never waits longer than its deadline. Several steps are open at the same time: pairs of nodes do
+//! not wait for each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
@@ -230,7 +231,8 @@ impl StepCoordinator {
         let missing: BTreeMap<u64, String> = open
             .members
             .iter()
-            // A member that watched and is lost since is missing; one that did not watch yet is not.
+            // A member that watched and is lost since is missing; one that did not watch yet is
+            // not.
             .filter(|rank| {
                 if open.watched {
                     self.gone.contains_key(rank)

@@ -1,4 +1,5 @@
-//! Runs a command on another host with the system's ssh: login, keys and routes follow the user's own ssh configuration.
+//! Runs a command on another host with the system's ssh: login, keys and routes follow the user's
+//! own ssh configuration.
 
 mod dialogue;
 
@@ -98,11 +99,13 @@ fn after(said: &str) -> String {
 }
 
 impl RemoteCommand {
-    /// Runs the command on a host and returns its output. ssh never asks for a password: a host that requires one refuses.
+    /// Runs the command on a host and returns its output. ssh never asks for a password: a host
+    /// that requires one refuses.
     ///
     /// # Errors
     ///
-    /// The host is unreachable, or the command is missing, fails, or takes too long; it is killed then.
+    /// The host is unreachable, or the command is missing, fails, or takes too long; it is killed
+    /// then.
     pub fn run(&self, host: &str) -> Result<Vec<u8>, RemoteError> {
         let begun = clock::now();
         let ends = begun + self.deadline;
@@ -143,7 +146,8 @@ impl RemoteCommand {
         if program.rsplit('/').next() == Some("ssh") {
             command.args(options);
         }
-        // Its own process group, so that it can be killed together with what it started, such as a proxy.
+        // Its own process group, so that it can be killed together with what it started, such as a
+        // proxy.
         let child = command
             .args([host, &self.command])
             .stdin(input)
@@ -231,7 +235,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// The last line that is not empty, because banners come first; an error line of the remote doctor is preferred.
+/// The last line that is not empty, because banners come first; an error line of the remote doctor
+/// is preferred.
 fn last_line(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     let lines = || text.lines().rev().map(str::trim);

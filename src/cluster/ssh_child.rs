@@ -1,4 +1,5 @@
-//! The messages between a doctor started over ssh and the one that started it: JSON lines over its stdin and stdout. It exits when its stdin closes.
+//! The messages between a doctor started over ssh and the one that started it: JSON lines over its
+//! stdin and stdout. It exits when its stdin closes.
 //!
 //! ```text
 //! here      the doctor runs, with this version

@@ -1,4 +1,5 @@
-//! What a measurement reached of what the hardware carries, and which parts of the node took part in it.
+//! What a measurement reached of what the hardware carries, and which parts of the node took part
+//! in it.
 
 use super::Derivation;
 use crate::derive::bandwidth_model::Shape;
@@ -104,7 +105,8 @@ fn used(facts: &Facts, id: Id) -> Result<Use, Gap> {
     })
 }
 
-/// Relates a measurement, its arms and changes with what of the node took part: the whole node, or the GPUs that were chosen, and all adapters.
+/// Relates a measurement, its arms and changes with what of the node took part: the whole node, or
+/// the GPUs that were chosen, and all adapters.
 fn took_part(facts: &mut Facts, node: Id, id: Id) {
     let chosen: Vec<Id> = facts
         .related(id)

@@ -1,4 +1,5 @@
-//! Whether equals agree: rates, MTUs, firmware, link layers, GID indexes, LIDs. Two that differ have no majority.
+//! Whether equals agree: rates, MTUs, firmware, link layers, GID indexes, LIDs. Two that differ
+//! have no majority.
 
 use super::Derivation;
 use std::collections::BTreeMap;
@@ -38,7 +39,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
                     let device = facts.ancestor(p, Subject::Device);
                     !matches!(facts.known(p, port::LINK_LAYER), Some(LinkLayer::InfiniBand | LinkLayer::Unspecified))
                         && device.and_then(|d| facts.known(d, device::NODE_TYPE)) != Some(NodeType::Rnic)
-                        // A port without a routable GID is a finding of its own, not one of disagreement.
+                        // A port without a routable GID is a finding of its own, not one of
+                        // disagreement.
                         && facts.known(p, port::GID_ROUTABLE_V2) != Some(false)
                 })
             })
@@ -99,7 +101,8 @@ fn used_ports(facts: &Facts, node: Id) -> Vec<Used> {
     used
 }
 
-/// Whether all ports of each kind have one value; else who has which. Disagreement is known from two; agreement needs all.
+/// Whether all ports of each kind have one value; else who has which. Disagreement is known from
+/// two; agreement needs all.
 pub(super) fn agree<K: Ord, V: PartialEq + Display>(
     ports: &[Used],
     look: impl Fn(Id) -> Result<(K, V), Gap>,
@@ -160,7 +163,8 @@ fn state(
     }
 }
 
-/// The commands that give ports with another MTU that of most of their equals; with placeholders where no network device is known, as on InfiniBand.
+/// The commands that give ports with another MTU that of most of their equals; with placeholders
+/// where no network device is known, as on InfiniBand.
 fn mtu_commands(facts: &Facts, used: &[Used]) -> Arc<[Arc<str>]> {
     let mut groups: BTreeMap<_, Vec<(Id, Bytes)>> = BTreeMap::new();
     for port in used.iter().filter_map(Used::port) {
@@ -209,7 +213,8 @@ fn rates(facts: &mut Facts, node: Id, used: &[Used]) {
     }
 }
 
-/// The rate of a strict majority of the equal ports; where there is none, the port's own, since nothing speaks against it.
+/// The rate of a strict majority of the equal ports; where there is none, the port's own, since
+/// nothing speaks against it.
 fn majority_rate(facts: &Facts, used: &[Used], port: Id) -> Fact<crate::fact::BitRate> {
     let rate = |id: Id| facts.get(id, port::RATE);
     let ports = used.iter().filter_map(Used::port);
@@ -246,7 +251,8 @@ fn firmware(facts: &mut Facts, node: Id) {
                     (Err(gap), _) | (Ok(_), Fact::Unknown(gap)) => open.push(gap),
                 }
             }
-            // With most of its equals a device is not the odd one. Those that are not known may be of either side.
+            // With most of its equals a device is not the odd one. Those that are not known may be
+            // of either side.
             let same = members.iter().filter(|(_, v)| *v == members[0].1).count();
             let all = members.len() + open.len();
             let differ = same < members.len();
@@ -282,7 +288,8 @@ fn firmware(facts: &mut Facts, node: Id) {
     }
 }
 
-/// Two active InfiniBand ports with one LID in one subnet: both answer to what is sent to one of them.
+/// Two active InfiniBand ports with one LID in one subnet: both answer to what is sent to one of
+/// them.
 fn lids(facts: &mut Facts, node: Id, used: &[Used]) {
     let mut by_lid: BTreeMap<(String, u64), Vec<&str>> = BTreeMap::new();
     let mut open = None;

@@ -132,7 +132,8 @@ impl Arms {
         self.know(value).unless(gap.cloned())
     }
 
-    /// What was seen of a rank, where it was: it holds whatever became of the others. Else `none`, unless a reply is missing.
+    /// What was seen of a rank, where it was: it holds whatever became of the others. Else `none`,
+    /// unless a reply is missing.
     fn seen_or<T>(&self, gap: Option<&Gap>, is_seen: bool, seen: T, none: T) -> Fact<T> {
         match kleene::proven(is_seen, gap) {
             Ok(true) => self.know(seen),

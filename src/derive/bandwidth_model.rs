@@ -1,10 +1,12 @@
 //! What hardware can carry: a collective's bandwidth against NVLink, PCIe, adapters and the wire.
 //!
-//! Plain numbers in, plain numbers out. Bandwidths are GB/s (10^9 bytes) in one direction. `busbw` is that of nccl-tests
-//! (doc/PERFORMANCE.md): algbw times 2(n-1)/n for an all-reduce, (n-1)/n for an all-gather and a reduce-scatter, so that it compares with
-//! what a link carries, whatever the number of ranks.
+//! Plain numbers in, plain numbers out. Bandwidths are GB/s (10^9 bytes) in one direction. `busbw`
+//! is that of nccl-tests (doc/PERFORMANCE.md): algbw times 2(n-1)/n for an all-reduce, (n-1)/n for
+//! an all-gather and a reduce-scatter, so that it compares with what a link carries, whatever the
+//! number of ranks.
 //!
-//! A ceiling is what a healthy system does not pass, and comes near to; it is no target, and no promise.
+//! A ceiling is what a healthy system does not pass, and comes near to; it is no target, and no
+//! promise.
 
 use crate::fact::{BitRate, Bytes};
 use crate::measure::plan::collective::Collective;
@@ -22,11 +24,12 @@ pub fn rate(gigabytes: f64) -> BitRate {
     BitRate((gigabytes.max(0.0) * 8000.0).round() as u64 * 1_000_000)
 }
 
-/// What a ring gets out of one NVLink of this version that runs at this speed (GB/s, one direction); `None` for a version that is not known.
+/// What a ring gets out of one NVLink of this version that runs at this speed (GB/s, one
+/// direction); `None` for a version that is not known.
 ///
-/// NCCL's own numbers by generation (src/graph/topo.h, NCCL 2.30: SM60 18, SM80 20, SM86 12, SM90 20.6, SM100 40.1). For NVLink 2 that
-/// would be 20, and published runs on eight V100 reach 130 over six links: 22. A link that runs below its generation's speed carries less
-/// in proportion.
+/// NCCL's own numbers by generation (src/graph/topo.h, NCCL 2.30: SM60 18, SM80 20, SM86 12, SM90
+/// 20.6, SM100 40.1). For NVLink 2 that would be 20, and published runs on eight V100 reach 130
+/// over six links: 22. A link that runs below its generation's speed carries less in proportion.
 pub fn nvlink(version: u64, speed: f64) -> Option<f64> {
     // What the link can, and what a ring gets of it.
     let (nominal, ring) = match version {
@@ -44,9 +47,10 @@ pub fn nvlink(version: u64, speed: f64) -> Option<f64> {
 
 /// What NVLink SHARP (NVLS) carries of an all-reduce, as busbw, where a ring carries `ring`.
 ///
-/// The switches add: each GPU sends its buffer once, and an n-th of the result to all others, where a ring sends 2(n-1)/n of the buffer. So
-/// busbw is 2(n-1)/(n+1) of what the links carry, of which NVLS reaches 0.85 (src/graph/tuning.cc, `nvlsEfficiency` of Hopper; that of
-/// Blackwell, 0.74, is passed by published runs).
+/// The switches add: each GPU sends its buffer once, and an n-th of the result to all others, where
+/// a ring sends 2(n-1)/n of the buffer. So busbw is 2(n-1)/(n+1) of what the links carry, of which
+/// NVLS reaches 0.85 (src/graph/tuning.cc, `nvlsEfficiency` of Hopper; that of Blackwell, 0.74, is
+/// passed by published runs).
 pub fn nvls(ring: f64, ranks: u64) -> Option<f64> {
     let n = ranks as f64;
     (ranks >= 2).then(|| 0.85 * ring * 2.0 * (n - 1.0) / (n + 1.0))
@@ -54,8 +58,8 @@ pub fn nvls(ring: f64, ranks: u64) -> Option<f64> {
 
 /// What a PCIe link carries of data, where its lanes carry `raw` after the encoding.
 ///
-/// A packet has at most 256 bytes of data where GPUs take part, and 24 beside them: framing and sequence number 4, header 16, LCRC 4
-/// (PCI Express Base Specification 4.0, sections 2.2 and 3.6).
+/// A packet has at most 256 bytes of data where GPUs take part, and 24 beside them: framing and
+/// sequence number 4, header 16, LCRC 4 (PCI Express Base Specification 4.0, sections 2.2 and 3.6).
 pub fn pcie(raw: f64) -> f64 {
     raw * 256.0 / (256.0 + 24.0)
 }
@@ -69,11 +73,13 @@ pub enum Wire {
     Roce,
     /// AWS's SRD, whose headers are not published: 193.7 of 200 Gb/s were measured.
     Srd,
-    /// TCP over IPv4: preamble and gap 20, Ethernet 18; IP 20, TCP 20 and its time stamp 12 are inside the MTU.
+    /// TCP over IPv4: preamble and gap 20, Ethernet 18; IP 20, TCP 20 and its time stamp 12 are
+    /// inside the MTU.
     Tcp,
 }
 
-/// The part of the wire's rate that is data, for full packets of this MTU; `None` for an MTU that has no room for data.
+/// The part of the wire's rate that is data, for full packets of this MTU; `None` for an MTU that
+/// has no room for data.
 pub fn wire_efficiency(wire: Wire, mtu: u64) -> Option<f64> {
     let m = mtu as f64;
     match wire {
@@ -130,8 +136,9 @@ pub struct Bound {
     pub side: Side,
 }
 
-/// The ceiling of a collective's busbw for large messages, over the best algorithm that NCCL has for the shape; `None` where there is nothing to
-/// measure (fewer than two ranks), or no model (scatter, gather, send and receive, which a single adapter may bind).
+/// The ceiling of a collective's busbw for large messages, over the best algorithm that NCCL has
+/// for the shape; `None` where there is nothing to measure (fewer than two ranks), or no model
+/// (scatter, gather, send and receive, which a single adapter may bind).
 pub fn ceiling(collective: Collective, shape: Shape, carries: Carries) -> Option<Bound> {
     if shape.ranks() < 2 {
         return None;
@@ -166,10 +173,11 @@ pub fn ceiling(collective: Collective, shape: Shape, carries: Carries) -> Option
 
 /// What two binary trees make of the network, as busbw.
 ///
-/// Each node but the root sends half of the buffer up in each tree, and half down to each of its children. On two nodes that is the buffer
-/// once, so that busbw is 2(n-1)/n of the network: nearly twice, of which 0.92 are reached. On three nodes the busiest sends one and a half
-/// buffers. From four nodes on it is an inner node of one tree and a leaf of the other, and sends two: the same as over a ring.
-/// Source: src/graph/trees.cc, `ncclGetDtree`.
+/// Each node but the root sends half of the buffer up in each tree, and half down to each of its
+/// children. On two nodes that is the buffer once, so that busbw is 2(n-1)/n of the network: nearly
+/// twice, of which 0.92 are reached. On three nodes the busiest sends one and a half buffers. From
+/// four nodes on it is an inner node of one tree and a leaf of the other, and sends two: the same
+/// as over a ring. Source: src/graph/trees.cc, `ncclGetDtree`.
 fn tree_network(shape: Shape, network: f64) -> f64 {
     // 2(n-1)/n: what busbw counts of the buffer.
     let whole = network * Collective::AllReduce.bus_factor(shape.ranks());
@@ -181,7 +189,8 @@ fn tree_network(shape: Shape, network: f64) -> f64 {
     }
 }
 
-/// Of each rank's buffer the part for ranks of other nodes leaves the node, that of all its ranks by the same adapters.
+/// Of each rank's buffer the part for ranks of other nodes leaves the node, that of all its ranks
+/// by the same adapters.
 fn all_to_all(shape: Shape, network: f64) -> f64 {
     let (n, g) = (shape.ranks() as f64, shape.ranks_per_node as f64);
     if shape.nodes > 1 {
@@ -191,14 +200,15 @@ fn all_to_all(shape: Shape, network: f64) -> f64 {
     }
 }
 
-/// What a ring on one node gets where all of its ranks have to go through adapters: with P2P and shared memory off. Each rank sends to the
-/// next by an adapter.
+/// What a ring on one node gets where all of its ranks have to go through adapters: with P2P and
+/// shared memory off. Each rank sends to the next by an adapter.
 pub fn loopback(network: f64, ranks: u64) -> Option<f64> {
     (ranks >= 2).then(|| network / ranks as f64)
 }
 
-/// Whether a buffer of this size may be judged by its bandwidth. Smaller ones spend their time on latency: on a healthy job of 4 nodes with 8 GPUs
-/// each, 16 MiB reach an eighth of the peak and 256 MiB less than half.
+/// Whether a buffer of this size may be judged by its bandwidth. Smaller ones spend their time on
+/// latency: on a healthy job of 4 nodes with 8 GPUs each, 16 MiB reach an eighth of the peak and
+/// 256 MiB less than half.
 pub fn judged_by_bandwidth(buffer: Bytes, nodes: u64) -> bool {
     let least = match nodes {
         0..4 => 256 << 20,

@@ -1,7 +1,8 @@
-//! What each path of a node can carry, and what binds it: NVLink, PCIe, adapters, the host's memory.
+//! What each path of a node can carry, and what binds it: NVLink, PCIe, adapters, the host's
+//! memory.
 //!
-//! The hardware's numbers come from facts, the model from [`crate::derive::bandwidth_model`]. A ceiling holds for the node as it is: a link that
-//! runs low is counted as it runs.
+//! The hardware's numbers come from facts, the model from [`crate::derive::bandwidth_model`]. A
+//! ceiling holds for the node as it is: a link that runs low is counted as it runs.
 
 mod inside;
 mod rail;
@@ -32,7 +33,8 @@ pub struct Use {
     pub shape: Shape,
     /// What carried the traffic inside a node.
     pub inside: Transport,
-    /// What carried the traffic between nodes, and inside one whose [`Transport`] is the network; `None` where nothing did.
+    /// What carried the traffic between nodes, and inside one whose [`Transport`] is the network;
+    /// `None` where nothing did.
     pub between: Option<Network>,
     /// Whether switches of NVLink added (NVLS); by what the node can, where the log does not tell.
     pub nvls: Option<bool>,
@@ -93,7 +95,8 @@ impl Ceiling {
 
 /// The ceiling of a run on nodes like this one, by what it really used.
 ///
-/// Whether switches redirect traffic (ACS) is left out: that is a setting, and takes from what is reached, not from what can be.
+/// Whether switches redirect traffic (ACS) is left out: that is a setting, and takes from what is
+/// reached, not from what can be.
 pub fn ceiling_of(facts: &Facts, node: Id, used: Use) -> Fact<Ceiling> {
     let found = || -> Result<Ceiling, Gap> {
         if used.shape.ranks() < 2 {
@@ -299,7 +302,8 @@ fn between(
     compose(Collective::AllReduce, shape, inside, nvls, Some(network))
 }
 
-/// States rails, network and sockets; gives what NCCL's traffic to other nodes will take, `None` where it has nothing.
+/// States rails, network and sockets; gives what NCCL's traffic to other nodes will take, `None`
+/// where it has nothing.
 fn outside(facts: &mut Facts, node: Id) -> Result<Option<Result<Term, Gap>>, Gap> {
     let chosen = rail::selection(facts, node)?;
     let ports = if facts.value(chosen, selection::WANTS_HCAS)? {
@@ -392,7 +396,8 @@ fn state(
     id
 }
 
-/// Whether a variable in effect does this; a gap where not all variables are known and none is seen to.
+/// Whether a variable in effect does this; a gap where not all variables are known and none is seen
+/// to.
 fn does(facts: &Facts, node: Id, effect: VariableEffect) -> Result<bool, Gap> {
     Several::of(facts, node, variable::EFFECT).any(|(_, found)| *found == effect)
 }

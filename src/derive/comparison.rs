@@ -1,8 +1,9 @@
-//! What several nodes are compared by: of each node a small sample is kept, and all samples together say who differs, who is silent,
-//! and what is shared that ought to be one machine's own.
+//! What several nodes are compared by: of each node a small sample is kept, and all samples
+//! together say who differs, who is silent, and what is shared that ought to be one machine's own.
 //!
-//! Only nodes of one role and kind of hardware are compared with each other, so that a login or storage node among compute nodes is
-//! none of the odd ones. The time is in proportion to the nodes, and nothing of a node is kept but its sample.
+//! Only nodes of one role and kind of hardware are compared with each other, so that a login or
+//! storage node among compute nodes is none of the odd ones. The time is in proportion to the
+//! nodes, and nothing of a node is kept but its sample.
 
 mod clocks;
 mod figures;

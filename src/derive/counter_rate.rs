@@ -93,7 +93,8 @@ mod tests {
     use super::*;
     use crate::fact::port::PortState;
 
-    /// Rates as soft-RoCE counted them on a busy machine whose wire lost nothing, and on one that lost 0.5 %.
+    /// Rates as soft-RoCE counted them on a busy machine whose wire lost nothing, and on one that
+    /// lost 0.5 %.
     #[test]
     fn what_comes_late_is_no_loss_on_soft_roce() {
         let of = |counted: &[(&str, f64)]| {

@@ -1,5 +1,6 @@
-//! Whether NCCL was built for a newer major release of CUDA than the driver has. Within one major release a newer library works with an
-//! older driver (minor version compatibility, since CUDA 11); a driver whose user space a container has replaced (cuda-compat) says so itself.
+//! Whether NCCL was built for a newer major release of CUDA than the driver has. Within one major
+//! release a newer library works with an older driver (minor version compatibility, since CUDA 11);
+//! a driver whose user space a container has replaced (cuda-compat) says so itself.
 
 use super::Derivation;
 use crate::fact::run::{self, Library};

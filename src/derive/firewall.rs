@@ -28,7 +28,8 @@ use crate::fact::{
 const ROCE: u16 = 4791;
 /// RoCE v2 sends from these (`include/rdma/ib_verbs.h`, IB_ROCE_UDP_ENCAP_VALID_PORT_MIN and _MAX).
 const ROCE_SOURCES: (u16, u16) = (0xc000, 0xffff);
-/// Ports from which a program may send that asked for none in particular, where this system's own are not known.
+/// Ports from which a program may send that asked for none in particular, where this system's own
+/// are not known.
 const EPHEMERAL: (u16, u16) = (1024, 65535);
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -63,7 +64,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Flow, node, membership);
 }
 
-/// The rules, where those of a device are those of what sends through it: a VLAN, the bond that it is a member of.
+/// The rules, where those of a device are those of what sends through it: a VLAN, the bond that it
+/// is a member of.
 fn ruleset(facts: &Facts, node: Id) -> Fact<Arc<Ruleset>> {
     facts.ruleset(node).map(|mut ruleset| {
         let named = |base: &Base| base.devices.as_ref().is_some_and(|all| !all.is_empty());
@@ -84,7 +86,8 @@ fn ruleset(facts: &Facts, node: Id) -> Fact<Arc<Ruleset>> {
     })
 }
 
-/// What the rules in force do to TCP to this port over this interface, and the rule that decides; `None` where it is not known.
+/// What the rules in force do to TCP to this port over this interface, and the rule that decides;
+/// `None` where it is not known.
 pub fn tcp(
     facts: &Facts,
     node: Id,
@@ -108,8 +111,8 @@ pub fn tcp(
     Some((judged.passage, judged.rule))
 }
 
-/// Where none of the interfaces that jobs may use lets a flow through, it does not matter which they use. Known only where every interface
-/// that they may use is known, and was judged.
+/// Where none of the interfaces that jobs may use lets a flow through, it does not matter which
+/// they use. Known only where every interface that they may use is known, and was judged.
 fn whichever(facts: &mut Facts, node: Id) {
     if facts.members(Subject::Interface, node).is_err() {
         return;
@@ -147,7 +150,8 @@ fn whichever(facts: &mut Facts, node: Id) {
     }
 }
 
-/// Each interface that is not known to be down, without an address, within the machine, or the bridge of its containers.
+/// Each interface that is not known to be down, without an address, within the machine, or the
+/// bridge of its containers.
 fn usable(facts: &Facts, node: Id) -> Vec<Arc<str>> {
     let usable = |id: &Id| {
         let is = |key, value| facts.known(*id, key) == Some(value);
@@ -260,7 +264,8 @@ impl Flows {
         open.or(unseen)
     }
 
-    /// Between processes of one node, which connect to the node's own address over the loopback interface.
+    /// Between processes of one node, which connect to the node's own address over the loopback
+    /// interface.
     fn local(
         &mut self,
         facts: &mut Facts,
@@ -388,7 +393,8 @@ impl Flows {
         id
     }
 
-    /// The verdict on all ports of a flow; for both versions of IP where the interface's addresses do not tell which is used.
+    /// The verdict on all ports of a flow; for both versions of IP where the interface's addresses
+    /// do not tell which is used.
     fn verdict(
         &self,
         ruleset: &Ruleset,
@@ -471,7 +477,8 @@ impl<'a> ExaminedFlow<'a> {
         format!("{what} {} on {}", self.direction.word(), self.interface)
     }
 
-    /// The packets that have to get through: the first, and the answer to it. `own` are the ports of whoever opens.
+    /// The packets that have to get through: the first, and the answer to it. `own` are the ports
+    /// of whoever opens.
     fn legs(&self, version: Version, at: AddressPair, ports: (u16, u16), own: (u16, u16)) -> Legs {
         let packet = |way: PacketDirection, transport: Transport, state: u128| Packet {
             way,
@@ -507,7 +514,8 @@ impl<'a> ExaminedFlow<'a> {
                 let answers = both(tcp(ports, own, SYN | ACK), state::ESTABLISHED);
                 opens.into_iter().chain(answers).collect()
             }
-            // Each side picks its source port by itself, so that connection tracking never sees a reply.
+            // Each side picks its source port by itself, so that connection tracking never sees a
+            // reply.
             Purpose::Roce => {
                 let udp = Transport::Udp {
                     source: own,
@@ -606,7 +614,8 @@ fn selected(facts: &Facts, node: Id) -> Option<Arc<str>> {
     name.filter(|name| !name.is_empty() && &**name != "none")
 }
 
-/// The version of IP that an interface is used with, its address and its subnet; empty where it has no address.
+/// The version of IP that an interface is used with, its address and its subnet; empty where it has
+/// no address.
 fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, AddressPair)>, Gap> {
     let found = facts.find(Subject::Interface, node, name);
     let list = found.map(|id| facts.get(id, interface::ADDRESSES));
@@ -633,7 +642,8 @@ fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, Addres
     Ok(four.or(six).into_iter().copied().collect())
 }
 
-/// Whether an interface has an IPv4 address, whichever: it carries a default route of IPv4, or a GID of its port holds one.
+/// Whether an interface has an IPv4 address, whichever: it carries a default route of IPv4, or a
+/// GID of its port holds one.
 fn has_ipv4(facts: &Facts, node: Id, name: &str) -> bool {
     let routes = facts.known(node, node::DEFAULT_ROUTE);
     if routes.is_some_and(|names| names.iter().any(|n| &**n == name)) {
@@ -645,7 +655,8 @@ fn has_ipv4(facts: &Facts, node: Id, name: &str) -> bool {
     })
 }
 
-/// `10.0.0.1/24`: the address, and the subnet where peers are. A subnet of two addresses is a link to a router.
+/// `10.0.0.1/24`: the address, and the subnet where peers are. A subnet of two addresses is a link
+/// to a router.
 fn subnet(text: &str) -> Option<(Version, AddressPair)> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;

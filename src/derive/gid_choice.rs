@@ -99,7 +99,8 @@ impl Table {
         }
     }
 
-    /// NCCL prefers IPv4 too (net_ib.cc, ncclUpdateGidIndex): two indexes are compared by what would be used.
+    /// NCCL prefers IPv4 too (net_ib.cc, ncclUpdateGidIndex): two indexes are compared by what
+    /// would be used.
     fn index(&self) -> Fact<u64> {
         let of_row = |row: &Row| Ok((row.index.clone()?, row.of_type.clone()?, row.kind.clone()?));
         let rows: Several<(u64, GidType, GidKind)> = self.rows.iter().map(of_row).collect();
@@ -117,8 +118,9 @@ impl Table {
     }
 }
 
-/// Whether a port has no routable GID for want of an address: the kernel makes its GIDs of the addresses of its network device, and of what lies over
-/// that. Known only where nothing that may lie over it has an address that can be routed.
+/// Whether a port has no routable GID for want of an address: the kernel makes its GIDs of the
+/// addresses of its network device, and of what lies over that. Known only where nothing that may
+/// lie over it has an address that can be routed.
 fn no_address(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     let answer = (|| {
         facts.members(Subject::Interface, node)?;
@@ -127,7 +129,8 @@ fn no_address(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
             return Err(Gap::missing("interface.addresses"));
         };
         let alone = |id: Id| Ok(&*facts.value(id, interface::MASTER)? == "none");
-        // A bond or bridge has its members; what else has neither hardware nor a pair lies over any.
+        // A bond or bridge has its members; what else has neither hardware nor a pair lies over
+        // any.
         let apart = |id: Id| {
             let kind = facts.value(id, interface::KIND)?;
             Ok(matches!(

@@ -1,4 +1,5 @@
-//! In what a GPU differs from most GPUs of its model: settings, firmware, the number of its NVLinks.
+//! In what a GPU differs from most GPUs of its model: settings, firmware, the number of its
+//! NVLinks.
 
 use super::Derivation;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
-/// The GPUs of the node that are of this one's model or may be, this one counted. All of them are known if those of the PCI bus are, or as many as
-/// NVML counts.
+/// The GPUs of the node that are of this one's model or may be, this one counted. All of them are
+/// known if those of the PCI bus are, or as many as NVML counts.
 pub(super) fn equals(facts: &Facts, node: Id, id: Id) -> Result<Vec<Id>, Gap> {
     if let Err(gap) = facts.members(Subject::Gpu, node) {
         let in_nvml = |id: &Id| facts.known(*id, gpu::IN_NVML) == Some(true);

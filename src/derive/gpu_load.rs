@@ -1,4 +1,5 @@
-//! How a GPU compares with its equals: under load in clock and temperature, at any time in PCIe replays and retired pages.
+//! How a GPU compares with its equals: under load in clock and temperature, at any time in PCIe
+//! replays and retired pages.
 
 use super::Derivation;
 use super::gpu_equals::equals;
@@ -54,7 +55,8 @@ fn is_busy(facts: &Facts, id: Id) -> Fact<bool> {
     facts.get(id, gpu::IDLE).map(|idle| !idle)
 }
 
-/// States by how much a GPU is worse: at least and at most, which are one where all its equals answered.
+/// States by how much a GPU is worse: at least and at most, which are one where all its equals
+/// answered.
 fn set<T: Typed + PartialEq + Copy>(
     facts: &mut Facts,
     id: Id,
@@ -113,8 +115,8 @@ fn figures(
 }
 
 impl Figures {
-    /// The least and the greatest that their median can be, whatever the unknown ones are; of fewer than three it is `own`, since of two the better is
-    /// no measure of the other.
+    /// The least and the greatest that their median can be, whatever the unknown ones are; of fewer
+    /// than three it is `own`, since of two the better is no measure of the other.
     fn median(&self, own: u64) -> (Option<u64>, Option<u64>) {
         let Some(unknown) = self.unknown else {
             return (None, None);
@@ -142,7 +144,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// GPUs of one model: whether each is idle, its clock in MHz and its temperature in degrees Celsius; one that does not answer has none.
+    /// GPUs of one model: whether each is idle, its clock in MHz and its temperature in degrees
+    /// Celsius; one that does not answer has none.
     fn facts_of(all: &[Option<(bool, u64, u64)>]) -> Facts {
         let mut facts = Facts::new();
         let node = bare_node(&mut facts);

@@ -105,7 +105,8 @@ fn way(facts: &Facts, pair: Id, gpus: &Ends) -> Fact<P2pPath> {
     {
         return Fact::Known(P2pPath::Nvlink, origin.clone());
     }
-    // A virtual machine can hide what is at the other end of a link; NVML still says that the two are joined.
+    // A virtual machine can hide what is at the other end of a link; NVML still says that the two
+    // are joined.
     if let Fact::Known(P2p::Ok, origin) = facts.get(pair, gpu_pair::P2P_NVLINK) {
         return Fact::Known(P2pPath::Nvswitch, origin);
     }

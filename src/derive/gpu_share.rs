@@ -48,7 +48,8 @@ fn share(part: Fact<f64>, whole: Fact<f64>, how: &str) -> Fact<Percent> {
     })
 }
 
-/// How often at least something was counted: the driver counts since it was loaded, which is no longer ago than boot.
+/// How often at least something was counted: the driver counts since it was loaded, which is no
+/// longer ago than boot.
 pub(super) fn rate(count: Fact<u64>, uptime: &Fact<Seconds>) -> Fact<PerSecond> {
     match (count, uptime) {
         (Fact::Known(0, origin), _) => Fact::Known(PerSecond(0.0), origin),

@@ -1,7 +1,8 @@
 //! On which way adapters reach GPU memory, by the rules of the NCCL version found.
 //!
-//! There are two: a peer memory module, which hands GPU memory to the RDMA core of NVIDIA's stack (or of Ubuntu's kernels), and
-//! DMA-BUF, which needs no module beside the driver. Files rule ways out; that DMA-BUF works only CUDA can tell.
+//! There are two: a peer memory module, which hands GPU memory to the RDMA core of NVIDIA's stack
+//! (or of Ubuntu's kernels), and DMA-BUF, which needs no module beside the driver. Files rule ways
+//! out; that DMA-BUF works only CUDA can tell.
 
 use super::Derivation;
 use std::sync::Arc;
@@ -61,8 +62,9 @@ fn nccl_version(facts: &Facts, node: Id) -> Fact<(u64, u64, u64)> {
         .and_then(|text| version(&text).ok_or_else(|| format!("{text:?} is not an NCCL version")))
 }
 
-/// The paths that NCCL tries, read in every release's src/transport/net_ib.cc: memory_peers/nv_mem always;
-/// memory_peers/nvidia-peermem from 2.9.8 to 2.21.5; memory_peers/nv_mem_nc since 2.22.3; /sys/module/nvidia_peermem/version since 2.23.4.
+/// The paths that NCCL tries, read in every release's src/transport/net_ib.cc: memory_peers/nv_mem
+/// always; memory_peers/nvidia-peermem from 2.9.8 to 2.21.5; memory_peers/nv_mem_nc since 2.22.3;
+/// /sys/module/nvidia_peermem/version since 2.23.4.
 fn seen(facts: &Facts, node: Id) -> Fact<bool> {
     let peers = known!(facts.get(node, node::MEMORY_PEERS));
     let has = |name: &str| peers.iter().any(|peer| &**peer == name);
@@ -101,8 +103,9 @@ fn seen(facts: &Facts, node: Id) -> Fact<bool> {
     }
 }
 
-/// Whether the RDMA core of this kernel cannot take DMA-BUFs. Upstream has it since 5.12; NVIDIA's stack brings it to older
-/// kernels, but to none without `dma_buf_dynamic_attach` (5.5); enterprise distributions bring it to theirs.
+/// Whether the RDMA core of this kernel cannot take DMA-BUFs. Upstream has it since 5.12; NVIDIA's
+/// stack brings it to older kernels, but to none without `dma_buf_dynamic_attach` (5.5); enterprise
+/// distributions bring it to theirs.
 fn kernel_too_old(facts: &Facts, node: Id) -> Fact<bool> {
     let (release, _) = known!(facts.get(node, node::KERNEL), with origin);
     let Some((major, minor, _)) = version(&release) else {
@@ -217,7 +220,8 @@ fn way(facts: &Facts, node: Id) -> Fact<Gpudirect> {
     }
 }
 
-/// Compute GPUs, and a fast port in use of an adapter whose driver takes GPU memory on these ways. Others, as EFA, have their own.
+/// Compute GPUs, and a fast port in use of an adapter whose driver takes GPU memory on these ways.
+/// Others, as EFA, have their own.
 fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
     match facts.is_any(node, node::COMPUTE_GPUS) {
         Fact::Known(true, _) => {}
@@ -232,7 +236,8 @@ fn wanted(facts: &Facts, node: Id) -> Fact<bool> {
     Fact::derived(false, "no fast port in use of driver mlx5_core").unless(open)
 }
 
-/// Whether a port is one that GPUs' traffic takes: each of what it needs is known, or one of them is known to be missing.
+/// Whether a port is one that GPUs' traffic takes: each of what it needs is known, or one of them
+/// is known to be missing.
 fn is_for_gpus(facts: &Facts, port: Id) -> Fact<bool> {
     let Some(device) = facts.ancestor(port, Subject::Device) else {
         return Fact::Unknown(Gap::missing("device"));

@@ -1,4 +1,5 @@
-//! Equals: devices of one driver, model and board, and their ports. What one of them can, the others can.
+//! Equals: devices of one driver, model and board, and their ports. What one of them can, the
+//! others can.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ pub fn kind(facts: &Facts, device: Id) -> Result<DeviceKind, Gap> {
     })
 }
 
-/// The kind of a port's device together with the port's link layer: ports that are equal in all that they can.
+/// The kind of a port's device together with the port's link layer: ports that are equal in all
+/// that they can.
 pub fn port_kind(facts: &Facts, port: Id) -> Result<(DeviceKind, &'static str), Gap> {
     let device = facts
         .ancestor(port, Subject::Device)
@@ -41,7 +43,8 @@ pub fn port_kind(facts: &Facts, port: Id) -> Result<(DeviceKind, &'static str), 
     Ok((kind(facts, device)?, layer.word()))
 }
 
-/// What `look` says of those of these ports that are equal to a port, itself included. What may be equal and does not say is a gap.
+/// What `look` says of those of these ports that are equal to a port, itself included. What may be
+/// equal and does not say is a gap.
 pub fn of_equals<T>(
     facts: &Facts,
     ports: impl Iterator<Item = Id>,

@@ -40,12 +40,14 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     rdma_cgroup(facts, node);
 }
 
-/// Whether rdma.max allows no handle or no object of a device, or has less than the first second of a job takes: then ibv_open_device(3)
-/// fails in this process, or too little can be made with what it opens.
+/// Whether rdma.max allows no handle or no object of a device, or has less than the first second of
+/// a job takes: then ibv_open_device(3) fails in this process, or too little can be made with what
+/// it opens.
 fn rdma_cgroup(facts: &mut Facts, node: Id) {
     let limits = facts.get(node, node::RDMA_LIMITS);
     for id in facts.below(node, Subject::Device).collect::<Vec<_>>() {
-        // `mlx5_0 hca_handle=0 hca_object=max; mlx5_1 …`, those of groups above too: the strictest binds.
+        // `mlx5_0 hca_handle=0 hca_object=max; mlx5_1 …`, those of groups above too: the strictest
+        // binds.
         let of_device = limits.clone().map(|text| {
             let lines = text.split("; ");
             let own = |line: &&str| line.split(' ').next() == Some(facts.name(id));
@@ -55,7 +57,8 @@ fn rdma_cgroup(facts: &mut Facts, node: Id) {
             let mut words = line.split(' ');
             words.any(|word| matches!(word, "hca_handle=0" | "hca_object=0"))
         };
-        // The cgroup answers EAGAIN (`rdmacg_try_charge`); what a library makes of it can be ENOMEM, as for locked memory.
+        // The cgroup answers EAGAIN (`rdmacg_try_charge`); what a library makes of it can be
+        // ENOMEM, as for locked memory.
         let why: &[&str] = match facts.known(node, node::MEMLOCK_BINDS) {
             Some(false) => &["(EAGAIN)", "(ENOMEM)"],
             _ => &["(EAGAIN)"],

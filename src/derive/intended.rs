@@ -2,11 +2,14 @@
 //!
 //! The rule, first match decides:
 //!
-//! 0. Yes: NCCL_IB_HCA names it by its whole name. (The beginning of a name, as in `mlx5`, says nothing of one port.)
-//! 1. No: its device carries the machine's own traffic (the default route, which other RDMA devices do not carry).
+//! 0. Yes: NCCL_IB_HCA names it by its whole name. (The beginning of a name, as in `mlx5`, says
+//!    nothing of one port.)
+//! 1. No: its device carries the machine's own traffic (the default route, which other RDMA devices
+//!    do not carry).
 //! 2. No: an Ethernet port of a virtual function without a GID in this network namespace.
 //! 3. Yes: it is active. 4. Yes: it has link, or had it since the driver was loaded.
-//! 5. Yes: most of its equals (same board, same link layer) are active. 6. Yes: it is the node's only RDMA port.
+//! 5. Yes: most of its equals (same board, same link layer) are active. 6. Yes: it is the node's
+//!    only RDMA port.
 //! 7. No: it never had link, and other ports are active. Else unknown.
 //!
 //! Where NCCL's environment is unknown, a No is unknown too: the port may be named there.
@@ -215,7 +218,8 @@ fn intended(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     }
 }
 
-/// Whether most of the equal ports, this one counted, are active: how, or that they are not, or what is missing to tell.
+/// Whether most of the equal ports, this one counted, are active: how, or that they are not, or
+/// what is missing to tell.
 fn active_equals(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Result<Option<String>, Gap> {
     let others = ports.iter().copied().filter(|other| *other != port);
     let state = |port| facts.get(port, port::STATE).map(PortState::is_active);

@@ -12,7 +12,8 @@ pub(super) const DERIVATION: Derivation =
 
 /// Whether a CPU of the process is on a NUMA node that has an RDMA device.
 ///
-/// One such node is enough: a rank that is bound beside its own GPU leaves the other nodes to other ranks.
+/// One such node is enough: a rank that is bound beside its own GPU leaves the other nodes to other
+/// ranks.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let jobs: Vec<Id> = facts.below(node, Subject::Job).collect();
     if jobs.is_empty() {

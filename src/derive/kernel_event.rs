@@ -8,7 +8,8 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Subject, device, function, gpu,
 pub(super) const DERIVATION: Derivation =
     Derivation::new("kernel_event", &["port.intended"], derive);
 
-/// Says of each event whether it concerns RDMA or a GPU, and relates it with the devices that it is about.
+/// Says of each event whether it concerns RDMA or a GPU, and relates it with the devices that it is
+/// about.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     beside_odd(facts, node);
     let mut places: Vec<(std::sync::Arc<str>, Id, AffectedDevice)> = Vec::new();
@@ -107,7 +108,8 @@ fn beside_odd(facts: &mut Facts, node: Id) {
     }
 }
 
-/// What the ports can carry at most, where that is known of each: the rate of the line, not of its encoding.
+/// What the ports can carry at most, where that is known of each: the rate of the line, not of its
+/// encoding.
 fn port_rate(facts: &Facts, met: &[(Id, AffectedDevice)]) -> Fact<BitRate> {
     let devices = met
         .iter()

@@ -1,4 +1,5 @@
-//! What a log's facts amount to: which failure counts, what hosts chose differently, how far an address reaches.
+//! What a log's facts amount to: which failure counts, what hosts chose differently, how far an
+//! address reaches.
 
 mod benchmark_ceiling;
 
@@ -14,7 +15,8 @@ use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
 use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
 
-/// Works out the derived facts of all runs, and relates hosts with the nodes that were examined beside the log.
+/// Works out the derived facts of all runs, and relates hosts with the nodes that were examined
+/// beside the log.
 pub fn derive(facts: &mut Facts) {
     for run in facts.all(Subject::Run).collect::<Vec<_>>() {
         let hosts = hosts(facts, run);
@@ -55,7 +57,8 @@ pub fn derive(facts: &mut Facts) {
     benchmark_ceiling::derive(facts);
 }
 
-/// The hosts of which processes of NCCL wrote lines; a file whose lines name no host stands for one only where there is no other.
+/// The hosts of which processes of NCCL wrote lines; a file whose lines name no host stands for one
+/// only where there is no other.
 pub fn hosts(facts: &Facts, run: Id) -> Vec<Id> {
     let all: Vec<Id> = facts.below(run, Subject::Host).collect();
     let wrote = |id: &Id| facts.known(*id, host::PROCESSES).is_none_or(|n| n > 0);
@@ -182,7 +185,8 @@ fn is_link_local(gid: &str) -> bool {
         || gid.starts_with("169.254.")
 }
 
-/// The peer that connected, by the eight bytes where NCCL expects its magic, printed as a number of a little-endian CPU.
+/// The peer that connected, by the eight bytes where NCCL expects its magic, printed as a number of
+/// a little-endian CPU.
 fn intruder(text: &str) -> String {
     let unknown = || "something that is not this run".to_owned();
     let Some((_, rest)) = text.split_once("magic ") else {
@@ -366,7 +370,8 @@ fn rdma_failure(facts: &mut Facts, run: Id, leading: &[Id]) {
     facts.set(run, run::RDMA_FAILURE, found);
 }
 
-/// Interfaces of the host's inside among those that carry data over TCP, beside one that reaches others.
+/// Interfaces of the host's inside among those that carry data over TCP, beside one that reaches
+/// others.
 fn sockets_inside(facts: &mut Facts, id: Id) {
     let inside = facts.get(id, host::SOCKET_INTERFACES).map(|names| {
         let inside: Arc<[Arc<str>]> = names.iter().filter(|n| is_inside(n)).cloned().collect();
@@ -538,7 +543,8 @@ fn missing_on(facts: &mut Facts, hosts: &[Id]) {
     }
 }
 
-/// Of these devices, those that an entry takes although it is the name of another: `mlx5_1` takes mlx5_10.
+/// Of these devices, those that an entry takes although it is the name of another: `mlx5_1` takes
+/// mlx5_10.
 fn longer(value: &str, devices: &[Arc<str>]) -> Vec<Arc<str>> {
     if value.starts_with(['=', '^']) {
         return Vec::new();

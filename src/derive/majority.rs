@@ -2,8 +2,8 @@
 
 use crate::fact::{Fact, Gap};
 
-/// The value that more than half of all have, those that do not answer counted; where none has that many and all answered, this
-/// one's own.
+/// The value that more than half of all have, those that do not answer counted; where none has that
+/// many and all answered, this one's own.
 pub fn of<T: Clone + PartialEq>(own: &Fact<T>, all: &[Fact<T>], what: &str) -> Fact<T> {
     let votes = |value: &T| all.iter().filter(|one| one.known() == Some(value)).count();
     let most = all

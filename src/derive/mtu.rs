@@ -4,8 +4,8 @@ use super::Derivation;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, port};
 
-/// Headers that the kernel keeps room for: GRH or IPv6 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC 4
-/// (include/rdma/ib_addr.h, iboe_get_mtu).
+/// Headers that the kernel keeps room for: GRH or IPv6 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC
+/// 4 (include/rdma/ib_addr.h, iboe_get_mtu).
 const HEADERS: u64 = 40 + 8 + 12 + 4 + 28 + 4;
 
 /// The largest RDMA MTU that fits a network device's MTU; `None` where not even the smallest does.

@@ -1,6 +1,7 @@
 //! What NCCL will do on this node, by the rules of the version that is found.
 //!
-//! Where the version is unknown, what all versions agree on is known, and the rest says which fact is missing.
+//! Where the version is unknown, what all versions agree on is known, and the rest says which fact
+//! is missing.
 
 mod dictionary;
 mod hca;
@@ -100,7 +101,8 @@ impl Versions {
         Ok(first)
     }
 
-    /// The same; where no library is found, of the versions that search the table of GIDs: what a job brings in its container is hardly older.
+    /// The same; where no library is found, of the versions that search the table of GIDs: what a
+    /// job brings in its container is hardly older.
     fn agree_on_gid<T: PartialEq>(
         &self,
         rule: impl Fn(Version) -> Result<T, Gap>,
@@ -377,7 +379,8 @@ fn connection(facts: &Facts, node: Id, name: &str) -> Result<Arc<str>, Gap> {
     }
 }
 
-/// Whether NCCL looks for RDMA ports: the reason where it does not. A network that a plugin brings is a gap.
+/// Whether NCCL looks for RDMA ports: the reason where it does not. A network that a plugin brings
+/// is a gap.
 fn wants_hcas(facts: &Facts, node: Id) -> Result<Option<String>, Gap> {
     let net = setting(facts, node, "NCCL_NET")?.filter(|net| !net.is_empty());
     let disabled = numeric(facts, node, "NCCL_IB_DISABLE")?.filter(|n| *n != 0);

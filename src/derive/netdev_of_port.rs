@@ -1,4 +1,5 @@
-//! What a port's network device says, as facts of the port; and which of them carry the machine's own traffic.
+//! What a port's network device says, as facts of the port; and which of them carry the machine's
+//! own traffic.
 
 use super::Derivation;
 use super::setting::names;
@@ -66,7 +67,8 @@ fn equals_up(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
     majority::of(&up(port), &ups, "equal ports")
 }
 
-/// Whether the port's netdev carries a default route. An InfiniBand port does not count as one: no machine is managed over IPoIB alone.
+/// Whether the port's netdev carries a default route. An InfiniBand port does not count as one: no
+/// machine is managed over IPoIB alone.
 fn carries_default_route(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     let layer = facts.get(port, port::LINK_LAYER);
     if let (LinkLayer::InfiniBand, origin) = known!(layer, with origin) {
@@ -87,8 +89,9 @@ fn carries_default_route(facts: &Facts, node: Id, port: Id) -> Fact<bool> {
     }
 }
 
-/// A device carries the machine's own traffic where one of its ports has the default route while another device's port has not:
-/// the one RDMA device of a small machine serves both, and counts as compute.
+/// A device carries the machine's own traffic where one of its ports has the default route while
+/// another device's port has not: the one RDMA device of a small machine serves both, and counts as
+/// compute.
 fn role(routes: &[(Id, Fact<bool>)], own: impl Fn(&Id) -> bool) -> Fact<Role> {
     let (mine, others): (Vec<_>, Vec<_>) = routes.iter().partition(|(port, _)| own(port));
     let has = |list: &[&(Id, Fact<bool>)], wanted: bool| {

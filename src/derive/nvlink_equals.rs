@@ -10,7 +10,8 @@ use crate::fact::{BitRate, Fact, Facts, Gap, Id, Key, Subject, Typed, known, nod
 /// The derivation.
 pub(super) const DERIVATION: Derivation = Derivation::new("nvlink_equals", &[], derive);
 
-/// Compares each NVLink with that of its number at the GPU's equals, and its speed with all of theirs.
+/// Compares each NVLink with that of its number at the GPU's equals, and its speed with all of
+/// theirs.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let uptime = facts.get(node, node::UPTIME);
     let gpus: Vec<Id> = facts.below(node, Subject::Gpu).collect();
@@ -74,7 +75,8 @@ fn by_number(facts: &Facts, gpus: &[Id]) -> Numbered {
     found
 }
 
-/// A fact of the links of this number, of all equals; a gap for a GPU whose links are not known. A GPU that has no such link has no part.
+/// A fact of the links of this number, of all equals; a gap for a GPU whose links are not known. A
+/// GPU that has no such link has no part.
 fn of_number<T: Typed>(
     facts: &Facts,
     numbered: &Numbered,

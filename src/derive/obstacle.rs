@@ -79,7 +79,8 @@ fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
-/// The interface, and those that send through it: VLANs on it, the bond or bridge that it is a member of, VLANs on those.
+/// The interface, and those that send through it: VLANs on it, the bond or bridge that it is a
+/// member of, VLANs on those.
 pub(super) fn riders(facts: &Facts, node: Id, name: &Arc<str>) -> Vec<Arc<str>> {
     let mut all = vec![Arc::clone(name)];
     let mut at = 0;

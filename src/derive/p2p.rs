@@ -1,4 +1,5 @@
-//! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and against what PCIe carries.
+//! What copies between GPUs, and with the host, are worth: against equal pairs and GPUs, and
+//! against what PCIe carries.
 
 use super::Derivation;
 use super::gpu_ends::{Ends, ends};
@@ -92,7 +93,8 @@ fn access(facts: &Facts, pair: Id) -> Fact<P2pAccess> {
     })
 }
 
-/// Whether NVLink joins two GPUs: by NVML's word, or by active links that lead straight from one to the other.
+/// Whether NVLink joins two GPUs: by NVML's word, or by active links that lead straight from one to
+/// the other.
 fn nvlink(facts: &Facts, pair: Id) -> Fact<bool> {
     let straight = facts.get(pair, gpu_pair::NVLINKS);
     match (facts.get(pair, gpu_pair::P2P_NVLINK), straight) {
@@ -106,7 +108,8 @@ fn nvlink(facts: &Facts, pair: Id) -> Fact<bool> {
 /// What makes pairs, or GPUs, equal.
 type PairKind = String;
 
-/// Pairs are equal that are of the same models, and joined alike: by as many NVLinks, or at the same distance over PCIe.
+/// Pairs are equal that are of the same models, and joined alike: by as many NVLinks, or at the
+/// same distance over PCIe.
 fn kind(facts: &Facts, pair: Id, ends: &Ends) -> Fact<PairKind> {
     let known = || -> Result<PairKind, Gap> {
         let [a, b] = *ends.as_ref().map_err(Gap::clone)?;
@@ -135,7 +138,8 @@ struct Equals<'f> {
 }
 
 impl Equals<'_> {
-    /// What is asked of each equal; a gap for one of which it is not known what it is, for it could be an equal.
+    /// What is asked of each equal; a gap for one of which it is not known what it is, for it could
+    /// be an equal.
     fn each<T>(&self, own: &PairKind, ask: impl Fn(Id) -> Option<Fact<T>>) -> Several<T> {
         let all = self.all.iter().zip(self.kinds);
         all.filter_map(|(id, kind)| match kind {
@@ -156,8 +160,9 @@ impl Equals<'_> {
         Fact::of(equals.at_least(all / 2 + 1, both), how)
     }
 
-    /// The number of one, of the median of all equals that have one; a median needs three of them. Where some are missing, it is known if none of
-    /// them could bring it to the other side of the limit.
+    /// The number of one, of the median of all equals that have one; a median needs three of them.
+    /// Where some are missing, it is known if none of them could bring it to the other side of the
+    /// limit.
     fn of_median(
         &self,
         id: Id,
@@ -166,7 +171,8 @@ impl Equals<'_> {
     ) -> Fact<Percent> {
         let own = known!(number(self.facts, id));
         let equals = self.each(known!(self.own), |id| match number(self.facts, id) {
-            // One that came wrong, or not at all, has no number to compare with. What else has none could turn the median.
+            // One that came wrong, or not at all, has no number to compare with. What else has none
+            // could turn the median.
             Fact::Unknown(_) if has_none(self.facts, id) => None,
             number => Some(number),
         });
@@ -191,7 +197,8 @@ impl Equals<'_> {
     }
 }
 
-/// Whether it is known that a pair's, or a GPU's, copies have no number that counts: not measured, not right, or not steady.
+/// Whether it is known that a pair's, or a GPU's, copies have no number that counts: not measured,
+/// not right, or not steady.
 fn has_none(facts: &Facts, id: Id) -> bool {
     let is = |key: Key<bool>, value: bool| facts.known(id, key) == Some(value);
     let unsteady = |key, most| {

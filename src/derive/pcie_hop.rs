@@ -13,8 +13,8 @@ use crate::fact::{
     Typed, bridge, function, gpu, hop, known, node,
 };
 
-/// What a link carries, the encoding taken off, by the kernel's own numbers, so that they are those of its line "available PCIe
-/// bandwidth" (drivers/pci/pci.h, PCIE_SPEED2MBS_ENC).
+/// What a link carries, the encoding taken off, by the kernel's own numbers, so that they are those
+/// of its line "available PCIe bandwidth" (drivers/pci/pci.h, PCIE_SPEED2MBS_ENC).
 pub fn bandwidth(generation: u64, width: u64) -> Option<BitRate> {
     let per_lane = match generation {
         1 => 2_500 * 8 / 10,
@@ -38,7 +38,8 @@ pub(super) struct Endpoint {
     is_virtual: bool,
 }
 
-/// The endpoints whose path is known; a gap where there may be more, or where the path of one is not known.
+/// The endpoints whose path is known; a gap where there may be more, or where the path of one is
+/// not known.
 pub(super) fn endpoints(facts: &Facts, node: Id) -> (Vec<Endpoint>, Option<Gap>) {
     let mut found = Vec::new();
     let mut open = None;
@@ -66,8 +67,8 @@ pub(super) fn endpoints(facts: &Facts, node: Id) -> (Vec<Endpoint>, Option<Gap>)
     (found, open)
 }
 
-/// What tells links apart: the port above, and the device below without the number of its function, since the functions of a card
-/// share its link.
+/// What tells links apart: the port above, and the device below without the number of its function,
+/// since the functions of a card share its link.
 type LinkName = (Arc<str>, String);
 
 /// A link while it is being put together.
@@ -155,11 +156,11 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
-/// Whether a link leads down from a port: from a root port and from a downstream port of a switch. What connects the upstream port of a
-/// switch with its downstream ports is inside the switch.
+/// Whether a link leads down from a port: from a root port and from a downstream port of a switch.
+/// What connects the upstream port of a switch with its downstream ports is inside the switch.
 ///
-/// Others than root do not see of what kind a port is. Then its place tells, where the path has an even number of functions: a root
-/// port, two for each switch, and the function at the end.
+/// Others than root do not see of what kind a port is. Then its place tells, where the path has an
+/// even number of functions: a root port, two for each switch, and the function at the end.
 fn is_link(facts: &Facts, node: Id, port: &str, place: usize, length: usize) -> Result<bool, Gap> {
     let kind = match facts.find(Subject::Bridge, node, port) {
         Some(id) => facts.get(id, bridge::KIND),
@@ -251,7 +252,8 @@ fn needed(facts: &Facts, nics: &[Id], open: Option<&Gap>) -> (Fact<BitRate>, Bit
     (needed, most)
 }
 
-/// Says what the need is, also where it is unknown: a link that trained low is a fault whatever needs it.
+/// Says what the need is, also where it is unknown: a link that trained low is a fault whatever
+/// needs it.
 fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>, least: BitRate) {
     let need: Arc<str> = match needed {
         Fact::Known(BitRate(0), _) => "no port below is in use".into(),
@@ -262,7 +264,8 @@ fn state_need(facts: &mut Facts, hop: Id, needed: &Fact<BitRate>, least: BitRate
     facts.derive(hop, hop::NEED, need, "hop.needed");
 }
 
-/// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own board.
+/// A GPU lowers its link while it has nothing to do, and so does the bridge on an AMD GPU's own
+/// board.
 fn rest(facts: &Facts, node: Id, link: &Link) -> Fact<IdleReduction> {
     if !link.nics.is_empty() {
         return Fact::derived(IdleReduction::Nothing, "an RDMA function is below it");
@@ -429,7 +432,8 @@ mod tests {
         id
     }
 
-    /// A switch with an adapter and an idle GPU below it; the kinds of the ports are known to root only.
+    /// A switch with an adapter and an idle GPU below it; the kinds of the ports are known to root
+    /// only.
     fn machine(root: bool) -> (Facts, Id) {
         machine_with(root, stated(BitRate(200_000_000_000)))
     }
@@ -579,7 +583,8 @@ mod tests {
 
     #[test]
     fn a_place_that_tells_nothing_leaves_the_hops_open() {
-        // Three functions below the host bridge: without the kinds nobody knows which two have a link between them.
+        // Three functions below the host bridge: without the kinds nobody knows which two have a
+        // link between them.
         let mut facts = Facts::new();
         let n = node(&mut facts);
         facts.set_members(Subject::Gpu, n, Membership::Known(Origin::Stated));

@@ -8,11 +8,13 @@ use super::pcie_hop::{Endpoint, endpoints};
 use crate::fact::bridge::{self, BypassedPeers};
 use crate::fact::{Fact, Facts, Id, Subject};
 
-/// The two ports at which the paths of two functions part, below the last function that both have; `None` where they part at the
-/// host bridge or above it: traffic between those goes through the root complex whatever the bridges say.
+/// The two ports at which the paths of two functions part, below the last function that both have;
+/// `None` where they part at the host bridge or above it: traffic between those goes through the
+/// root complex whatever the bridges say.
 ///
-/// A packet from the one to the other goes up to the switch, enters it at one of these ports and leaves it at the other, and it is on
-/// entering that Access Control Services redirect it (PCI Express Base Specification, 6.12).
+/// A packet from the one to the other goes up to the switch, enters it at one of these ports and
+/// leaves it at the other, and it is on entering that Access Control Services redirect it (PCI
+/// Express Base Specification, 6.12).
 pub fn turning_ports(a: &[Arc<str>], b: &[Arc<str>]) -> Option<(Arc<str>, Arc<str>)> {
     let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     if common < 2 {
@@ -98,7 +100,8 @@ mod tests {
             .as_deref(),
             Some("0000:02:00.0 0000:02:04.0")
         );
-        // Two root ports of one host bridge, and two host bridges: through the root complex in any case.
+        // Two root ports of one host bridge, and two host bridges: through the root complex in any
+        // case.
         assert_eq!(
             turn(
                 "pci0000:00 0000:00:01.0 0000:01:00.0",

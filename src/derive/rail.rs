@@ -76,7 +76,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     }
 }
 
-/// The other rails that are like this one in what is looked at. One that is makes the answer known; that none is needs all.
+/// The other rails that are like this one in what is looked at. One that is makes the answer known;
+/// that none is needs all.
 fn like<T>(
     facts: &Facts,
     rails: &[Id],

@@ -1,5 +1,6 @@
-//! What belongs together though neither is inside the other: a PCI function and its RDMA device, a module and what needs it, what
-//! NCCL chooses and the devices that it chooses from, what pairs of nodes accuse and what it was seen over.
+//! What belongs together though neither is inside the other: a PCI function and its RDMA device, a
+//! module and what needs it, what NCCL chooses and the devices that it chooses from, what pairs of
+//! nodes accuse and what it was seen over.
 
 use super::Derivation;
 use crate::fact::{Facts, Id, Subject, device, flow, function, module, suspect};
@@ -11,8 +12,9 @@ pub(super) const DERIVATION: Derivation = Derivation::new(
     derive,
 );
 
-/// Relates functions with their devices, wanted modules with the functions and devices of their driver, NCCL's selection with all devices, and what pairs
-/// accuse with this node's ports and interfaces over which it was seen, and with what its packet filter does there.
+/// Relates functions with their devices, wanted modules with the functions and devices of their
+/// driver, NCCL's selection with all devices, and what pairs accuse with this node's ports and
+/// interfaces over which it was seen, and with what its packet filter does there.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let devices: Vec<Id> = facts.below(node, Subject::Device).collect();
     let functions: Vec<Id> = facts.below(node, Subject::Function).collect();

@@ -1,4 +1,5 @@
-//! What the settings beside NCCL's come to on this node: which interfaces and devices they name, and what they take away.
+//! What the settings beside NCCL's come to on this node: which interfaces and devices they name,
+//! and what they take away.
 
 pub(super) mod names;
 #[cfg(test)]
@@ -61,7 +62,8 @@ fn efa_devices(facts: &Facts, node: Id) -> Fact<u64> {
     )
 }
 
-/// The intended, active Ethernet ports that have no GID at an index. A negative index leaves the choice to the library.
+/// The intended, active Ethernet ports that have no GID at an index. A negative index leaves the
+/// choice to the library.
 fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     let Ok(index) = value.trim().parse::<u64>() else {
         let how = "the index is not a number: the library chooses";
@@ -105,8 +107,8 @@ fn empty_gids(facts: &mut Facts, node: Id, id: Id, value: &str) {
     facts.derive(id, setting::EMPTY_GID_PORTS, ports, how);
 }
 
-/// Open MPI's lists of interfaces: only one of the two may be set, and one of what to leave out replaces the default, which has
-/// the loopback interface.
+/// Open MPI's lists of interfaces: only one of the two may be set, and one of what to leave out
+/// replaces the default, which has the loopback interface.
 fn mpi_lists(facts: &mut Facts, node: Id, id: Id, name: &str, value: &str) {
     let other = match name.strip_suffix("_include") {
         Some(stem) => format!("{stem}_exclude"),

@@ -11,17 +11,20 @@ written! {
     pub enum Parallel {
         /// Each rank holds all; gradients are all-reduced.
         Ddp = "ddp",
-        /// The optimizer's state is divided (ZeRO-1): gradients are reduced, and parameters gathered.
+        /// The optimizer's state is divided (ZeRO-1): gradients are reduced, and parameters
+        /// gathered.
         Zero1 = "zero1",
         /// Gradients are divided too (ZeRO-2).
         Zero2 = "zero2",
-        /// Parameters are divided too (ZeRO-3, FSDP): gathered for the forward pass and again for the backward pass, gradients reduced.
+        /// Parameters are divided too (ZeRO-3, FSDP): gathered for the forward pass and again for
+        /// the backward pass, gradients reduced.
         Zero3 = "zero3",
     }
 }
 
 impl Parallel {
-    /// How often each parameter, or its gradient, passes (n-1)/n of the ranks in a step: a gather and a reduction are one each.
+    /// How often each parameter, or its gradient, passes (n-1)/n of the ranks in a step: a gather
+    /// and a reduction are one each.
     pub fn passes(self) -> u64 {
         match self {
             // An all-reduce is a reduction and a gather.
@@ -61,7 +64,8 @@ pub struct Training {
     pub gpus_per_node: u64,
     /// How many bytes one collective has; `None` for all in one.
     pub bucket: Option<f64>,
-    /// How the layers are divided into stages; `None` where each GPU, or group of tensor parallelism, has all of them.
+    /// How the layers are divided into stages; `None` where each GPU, or group of tensor
+    /// parallelism, has all of them.
     pub pipeline: Option<Pipeline>,
 }
 
@@ -72,12 +76,14 @@ pub struct Pipeline {
     pub stages: u64,
     /// Micro-batches of a step.
     pub micro_batches: u64,
-    /// Bytes that one of them hands from a stage to the next: its tokens times the hidden size, and as much of gradients back.
+    /// Bytes that one of them hands from a stage to the next: its tokens times the hidden size, and
+    /// as much of gradients back.
     pub activations: f64,
 }
 
 impl Pipeline {
-    /// The part of a step in which a stage waits for the others to fill and to drain, whatever the network.
+    /// The part of a step in which a stage waits for the others to fill and to drain, whatever the
+    /// network.
     pub fn bubble(&self) -> f64 {
         let others = self.stages.saturating_sub(1) as f64;
         others / (self.micro_batches as f64 + others)
@@ -90,7 +96,8 @@ impl Training {
         self.nodes.saturating_mul(self.gpus_per_node)
     }
 
-    /// The ranks that hold the same part of each layer, among which the state is divided or reduced.
+    /// The ranks that hold the same part of each layer, among which the state is divided or
+    /// reduced.
     pub fn data_ranks(&self) -> u64 {
         self.gpus() / (self.tensor_parallel.max(1) * self.stages())
     }
@@ -105,14 +112,16 @@ impl Training {
         self.model_bytes() / (self.tensor_parallel.max(1) * self.stages()) as f64
     }
 
-    /// What each GPU of a stage in the middle sends to the stages before and behind it in a step, in bytes: GPUs that share a layer divide it.
+    /// What each GPU of a stage in the middle sends to the stages before and behind it in a step,
+    /// in bytes: GPUs that share a layer divide it.
     pub fn sent_to_stages(&self) -> f64 {
         let each = |one: Pipeline| 2.0 * one.micro_batches as f64 * one.activations;
         let pipeline = self.pipeline.filter(|pipeline| pipeline.stages > 1);
         pipeline.map_or(0.0, each) / self.tensor_parallel.max(1) as f64
     }
 
-    /// How long that takes at this busbw: between nodes all GPUs of a node send over the same adapters.
+    /// How long that takes at this busbw: between nodes all GPUs of a node send over the same
+    /// adapters.
     pub fn between_stages(&self, busbw: f64) -> f64 {
         let senders = match self.nodes {
             0 | 1 => 1,
@@ -146,11 +155,13 @@ impl Training {
         kinds * each.max(1.0)
     }
 
-    /// How long the collectives of a step take, in seconds, at a busbw of this many GB/s between all GPUs, with this latency of one collective.
+    /// How long the collectives of a step take, in seconds, at a busbw of this many GB/s between
+    /// all GPUs, with this latency of one collective.
     ///
-    /// `t = B * passes * (n-1)/n / busbw`: of a busbw that counts 2(n-1)/n for an all-reduce and (n-1)/n for each of the others. Over several nodes
-    /// the groups of tensor parallelism share the adapters, so that all of the model goes over what a busbw of the whole node measures; on one
-    /// node each GPU has its own links, and sends its part.
+    /// `t = B * passes * (n-1)/n / busbw`: of a busbw that counts 2(n-1)/n for an all-reduce and
+    /// (n-1)/n for each of the others. Over several nodes the groups of tensor parallelism share
+    /// the adapters, so that all of the model goes over what a busbw of the whole node measures; on
+    /// one node each GPU has its own links, and sends its part.
     pub fn communication(&self, busbw: f64, latency: f64) -> f64 {
         let shares = match self.nodes {
             0 | 1 => self.tensor_parallel.max(1) as f64,
@@ -228,7 +239,8 @@ written! {
 }
 
 impl Growth {
-    /// The part of a ring's bandwidth that it reaches (NCCL's own factor for trees, src/graph/tuning.cc).
+    /// The part of a ring's bandwidth that it reaches (NCCL's own factor for trees,
+    /// src/graph/tuning.cc).
     pub fn bandwidth(self) -> f64 {
         match self {
             Growth::Ring => 1.0,
@@ -250,8 +262,8 @@ impl Growth {
 }
 
 impl AlphaBeta {
-    /// What a measurement says: without a latency α is zero, and β what was measured. `None` where the latency alone would take longer
-    /// than what was measured.
+    /// What a measurement says: without a latency α is zero, and β what was measured. `None` where
+    /// the latency alone would take longer than what was measured.
     pub fn of(measured: &Measured) -> Option<Self> {
         let alpha = measured.latency.unwrap_or(0.0);
         let beta = match (measured.size, measured.latency) {
@@ -272,7 +284,8 @@ impl AlphaBeta {
         })
     }
 
-    /// The same hardware with more ranks: latency grows; bandwidth stays over a ring, and is a little lower over a tree.
+    /// The same hardware with more ranks: latency grows; bandwidth stays over a ring, and is a
+    /// little lower over a tree.
     pub fn with_ranks(self, ranks: u64, growth: Growth) -> Self {
         AlphaBeta {
             alpha: self.alpha * growth.factor(self.ranks, ranks),
@@ -285,8 +298,9 @@ impl AlphaBeta {
 written! {
     /// Whether the network of a node is enough for ZeRO-3 on 64 GPUs and more.
     ///
-    /// Experience with V100: 100 Gb/s for each node are not enough, 200 to 400 acceptable, 800 to 1000 ideal; A100 and H100 compute faster and
-    /// need more. Between two of these the lower one is taken.
+    /// Experience with V100: 100 Gb/s for each node are not enough, 200 to 400 acceptable, 800 to
+    /// 1000 ideal; A100 and H100 compute faster and need more. Between two of these the lower one
+    /// is taken.
     pub enum Class {
         /// Below 200 Gb/s.
         NotEnough = "not enough",
@@ -298,7 +312,8 @@ written! {
 }
 
 impl Class {
-    /// The class of a network of this many Gb/s for each node; `None` where the classes say nothing: not ZeRO-3, or fewer than 64 GPUs.
+    /// The class of a network of this many Gb/s for each node; `None` where the classes say
+    /// nothing: not ZeRO-3, or fewer than 64 GPUs.
     pub fn of(training: &Training, gigabits: f64) -> Option<Self> {
         if training.parallel != Parallel::Zero3 || training.gpus() < 64 {
             return None;
@@ -323,7 +338,8 @@ pub struct Step {
 }
 
 impl Step {
-    /// How much of the communication is seen: what computation does not hide. Without a time of computation, all of it at most.
+    /// How much of the communication is seen: what computation does not hide. Without a time of
+    /// computation, all of it at most.
     pub fn exposed_at_most(self) -> f64 {
         match self.compute {
             Some(compute) => (self.whole - compute).clamp(0.0, self.communication),
@@ -337,9 +353,11 @@ written! {
     pub enum Blame {
         /// There is nothing to explain: the step is no longer than on one node.
         Nothing = "nothing",
-        /// The network explains it: at least seven tenths of the excess are communication that nothing hides.
+        /// The network explains it: at least seven tenths of the excess are communication that
+        /// nothing hides.
         Network = "network",
-        /// The network may explain it, if computation hides none of it: how much it hides is not known.
+        /// The network may explain it, if computation hides none of it: how much it hides is not
+        /// known.
         NetworkPossible = "network-possible",
         /// It lies elsewhere: all communication together is less than seven tenths of the excess.
         Elsewhere = "elsewhere",
@@ -350,8 +368,8 @@ written! {
 pub const EXPLAINS: f64 = 0.7;
 
 impl Blame {
-    /// What explains that a step takes longer than on one node (`single` seconds), and what part of the excess is communication that is seen, at
-    /// most.
+    /// What explains that a step takes longer than on one node (`single` seconds), and what part of
+    /// the excess is communication that is seen, at most.
     pub fn of(step: Step, single: f64) -> (Self, f64) {
         let excess = step.whole - single;
         if excess <= 0.0 {

@@ -38,7 +38,8 @@ pub(super) fn node(facts: &mut Facts, node: Id) {
     facts.set(node, node::HAS_ACTIVE_PORT, one);
 }
 
-/// Whether jobs of several nodes may run on a node: it has ports or GPUs for them, a rendezvous is set, or it was measured with others.
+/// Whether jobs of several nodes may run on a node: it has ports or GPUs for them, a rendezvous is
+/// set, or it was measured with others.
 fn takes_part(facts: &Facts, node: Id) -> Fact<bool> {
     let rendezvous = ["MASTER_ADDR", "PET_MASTER_ADDR"];
     if facts.below(node, Subject::Suspect).next().is_some() {
@@ -55,7 +56,8 @@ fn takes_part(facts: &Facts, node: Id) -> Fact<bool> {
     Fact::of(any, "ports that are intended for use, and GPUs")
 }
 
-/// States how many instances have a fact for which the predicate holds; unknown where one of them, or their number, is.
+/// States how many instances have a fact for which the predicate holds; unknown where one of them,
+/// or their number, is.
 fn count<T: Typed>(
     facts: &mut Facts,
     node: Id,

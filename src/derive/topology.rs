@@ -1,4 +1,5 @@
-//! Where GPUs and adapters are to each other: distances, each GPU's nearest adapter, and what of it this process can reach.
+//! Where GPUs and adapters are to each other: distances, each GPU's nearest adapter, and what of it
+//! this process can reach.
 
 mod distance;
 mod near;
@@ -97,8 +98,9 @@ fn nics(facts: &Facts, node: Id) -> Vec<Nic> {
         .collect()
 }
 
-/// The card that a function is on: the port above it, since a PCIe link leads to one card. On a root bus, and on a conventional PCI bus,
-/// the device number tells cards apart; a virtual function has another one than its card.
+/// The card that a function is on: the port above it, since a PCIe link leads to one card. On a
+/// root bus, and on a conventional PCI bus, the device number tells cards apart; a virtual function
+/// has another one than its card.
 fn card(pci: &str, place: &PciLocation, is_virtual: Option<bool>) -> String {
     let slot = pci.split('.').next().unwrap_or(pci);
     let above = place.path.known().and_then(|path| match path.len() {

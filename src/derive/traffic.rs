@@ -1,9 +1,11 @@
-//! The chain of NCCL's RoCE traffic: traffic class, DSCP, priority, PFC, ECN; closed, or broken at a link that has a name.
+//! The chain of NCCL's RoCE traffic: traffic class, DSCP, priority, PFC, ECN; closed, or broken at
+//! a link that has a name.
 //!
-//! 1. The traffic class is what the vendor's mlx5 forces on the port, whatever the application asks for; else NCCL_IB_TC;
-//!    else NCCL's default, 0.
-//! 2. Its upper six bits are the DSCP. 3. Where the port trusts DSCP, its map gives the priority; where it trusts PCP, a packet
-//!    without a VLAN has priority 0. 4. PFC on that priority, or pause of the whole link, keeps packets from being dropped.
+//! 1. The traffic class is what the vendor's mlx5 forces on the port, whatever the application asks
+//!    for; else NCCL_IB_TC; else NCCL's default, 0.
+//! 2. Its upper six bits are the DSCP. 3. Where the port trusts DSCP, its map gives the priority;
+//!    where it trusts PCP, a packet without a VLAN has priority 0. 4. PFC on that priority, or
+//!    pause of the whole link, keeps packets from being dropped.
 //! 5. ECN on that priority keeps queues from filling.
 
 use super::Derivation;
@@ -79,8 +81,8 @@ fn environment(facts: &Facts, node: Id) -> Result<bool, Gap> {
     facts.members(Subject::Variable, node).map(|_| false)
 }
 
-/// A variable's number as strtoll(3) with base 0 reads it, which is how NCCL reads these; 0 where it begins with none, or is negative
-/// (NCCL takes -1 for its default, which is 0).
+/// A variable's number as strtoll(3) with base 0 reads it, which is how NCCL reads these; 0 where
+/// it begins with none, or is negative (NCCL takes -1 for its default, which is 0).
 fn number(text: &str) -> u64 {
     let text = text.trim_start();
     let text = text.strip_prefix('+').unwrap_or(text);
@@ -226,7 +228,8 @@ fn of<T: Typed>(facts: &Facts, netdev: &Result<Id, Gap>, key: Key<T>) -> Result<
     facts.value(netdev.clone()?, key)
 }
 
-/// The priority of the port's packets where it trusts their tags: 0 without a VLAN, whose tag has the service level otherwise.
+/// The priority of the port's packets where it trusts their tags: 0 without a VLAN, whose tag has
+/// the service level otherwise.
 fn untagged(facts: &Facts, port: Id, settings: &Settings) -> Result<u64, Gap> {
     let own = facts.value(port, port::NETDEV)?;
     let mut open = facts.members(Subject::Gid, port).err();
@@ -411,7 +414,8 @@ fn buffers(
     state(facts, id, traffic::BUFFER_SHARED, shared);
 }
 
-/// Whether the traffic of all used ports of one board is treated alike. Ports of another board may be of another network.
+/// Whether the traffic of all used ports of one board is treated alike. Ports of another board may
+/// be of another network.
 fn agreement(facts: &mut Facts, node: Id) {
     let lost = facts.incomplete(node, Subject::Traffic);
     let mut used: Vec<Used> = lost.map(Used::Open).into_iter().collect();
@@ -463,7 +467,8 @@ mod tests {
         items.iter().map(|item| Arc::from(*item)).collect()
     }
 
-    /// A RoCE port on a ConnectX, trust DSCP with the adapter's own map, PFC on priority 3, nothing forced, no variable set.
+    /// A RoCE port on a ConnectX, trust DSCP with the adapter's own map, PFC on priority 3, nothing
+    /// forced, no variable set.
     fn roce(facts: &mut Facts, name: &str, netdev_name: &str) -> (Id, Id) {
         let found = facts.all(Subject::Node).next();
         let n = found.unwrap_or_else(|| node(facts));

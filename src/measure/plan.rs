@@ -1,6 +1,8 @@
-//! Measurements as plain values: what is measured in which order, what was replied, and the statistics of it.
+//! Measurements as plain values: what is measured in which order, what was replied, and the
+//! statistics of it.
 //!
-//! Nothing here asks the machine. A plan makes the questions that its runs are, and reads their replies from any source.
+//! Nothing here asks the machine. A plan makes the questions that its runs are, and reads their
+//! replies from any source.
 
 pub mod ablation;
 pub mod ablation_arms;

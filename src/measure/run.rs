@@ -1,4 +1,5 @@
-//! What carries a plan out: the ranks of collectives, pairs of nodes, copies of GPUs, ablations, and the user's own job.
+//! What carries a plan out: the ranks of collectives, pairs of nodes, copies of GPUs, ablations,
+//! and the user's own job.
 
 pub mod ablation;
 mod buffer_memory;

@@ -1,4 +1,5 @@
-//! Rank 0's side of one connection: authenticates the node, assigns its position in the gather tree, and receives its message.
+//! Rank 0's side of one connection: authenticates the node, assigns its position in the gather
+//! tree, and receives its message.
 
 use crate::live::{clock, random};
 use std::collections::BTreeSet;
@@ -27,7 +28,8 @@ const CLOCK_SAMPLES: usize = 4;
 
 /// What happened on a connection.
 pub(super) enum AdmissionEvent {
-    /// The node is authenticated and has a position; the connection is present if its parent is rank 0. Its message is still to come.
+    /// The node is authenticated and has a position; the connection is present if its parent is
+    /// rank 0. Its message is still to come.
     Joined(u64, String, Option<NodeConnection>),
     Received(u64, Box<GatherResult>),
     /// The connection was refused, or closed before the node's message was complete.

@@ -1,4 +1,5 @@
-//! What rank 0 gathered from the nodes of a run, and the connections over which it broadcasts its result.
+//! What rank 0 gathered from the nodes of a run, and the connections over which it broadcasts its
+//! result.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -140,7 +141,8 @@ impl Gathered {
         (count > 0).then(|| format!("rank 0 refused {count} connections, from {named}{more}"))
     }
 
-    /// Sends a message to all joined nodes, and returns those that it did not reach. A relay forwards the message to its children.
+    /// Sends a message to all joined nodes, and returns those that it did not reach. A relay
+    /// forwards the message to its children.
     pub fn broadcast(&mut self, message: &[u8], deadline: Duration) -> Vec<(u64, String)> {
         if let Some(late) = self.late.take() {
             late.over.store(true, Ordering::Relaxed);
@@ -160,7 +162,8 @@ impl Gathered {
         deaf
     }
 
-    /// The ranks and names of the joined nodes with their authenticated connections. Only for a run without relays.
+    /// The ranks and names of the joined nodes with their authenticated connections. Only for a run
+    /// without relays.
     pub(crate) fn into_connections(mut self) -> Vec<(u64, String, TcpStream, Frames, Frames)> {
         let came = std::mem::take(&mut self.nodes);
         let of = |(rank, came): (u64, GatherResult)| {

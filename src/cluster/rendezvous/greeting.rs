@@ -1,4 +1,5 @@
-//! Connections whose node has not proved yet that it belongs to the run: each has one deadline, and no address can take all places.
+//! Connections whose node has not proved yet that it belongs to the run: each has one deadline, and
+//! no address can take all places.
 
 use crate::live::clock;
 use std::io::{self, Read, Write};
@@ -13,9 +14,11 @@ pub(super) const MAX_GREETINGS: usize = 512;
 const MAX_OF_STRANGERS: usize = MAX_GREETINGS / 4;
 /// How many of these one address may have.
 const MAX_OF_ADDRESS: usize = 64;
-/// How many connections may wait for a place; further ones are closed, and their nodes connect again.
+/// How many connections may wait for a place; further ones are closed, and their nodes connect
+/// again.
 pub(super) const MAX_WAITING: usize = 1024;
-/// A greeting that has lasted so long gives its place to a newer one of its address: that of a node takes a few milliseconds, and more on a busy machine.
+/// A greeting that has lasted so long gives its place to a newer one of its address: that of a node
+/// takes a few milliseconds, and more on a busy machine.
 const SLOW_GREETING: Duration = Duration::from_secs(1);
 
 /// A stream whose reads and writes fail when the greeting's time is over.
@@ -96,7 +99,8 @@ impl Greetings {
         self.served.len() < MAX_GREETINGS
     }
 
-    /// Takes a connection in. `is_expected` says whether an address is one of the job's, where these are known.
+    /// Takes a connection in. `is_expected` says whether an address is one of the job's, where
+    /// these are known.
     pub(super) fn admit(
         &mut self,
         stream: &TcpStream,

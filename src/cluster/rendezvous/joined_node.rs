@@ -1,5 +1,5 @@
-//! A node other than rank 0: joins the run, sends its recording to rank 0 or to the relay that rank 0 names, and receives rank 0's result over the
-//! same connection.
+//! A node other than rank 0: joins the run, sends its recording to rank 0 or to the relay that rank
+//! 0 names, and receives rank 0's result over the same connection.
 
 use crate::live::{clock, random};
 use std::io;
@@ -141,11 +141,13 @@ impl UplinkConnection {
         self.state().losses
     }
 
-    /// Forwards a child's frame that arrived when the parent had been lost `losses` times; waits until there is a parent.
+    /// Forwards a child's frame that arrived when the parent had been lost `losses` times; waits
+    /// until there is a parent.
     ///
     /// # Errors
     ///
-    /// The parent was lost meanwhile together with frames under way: the children have to send again.
+    /// The parent was lost meanwhile together with frames under way: the children have to send
+    /// again.
     pub(super) fn forward(&self, frame: &[u8], losses: u64) -> io::Result<()> {
         let mut state = self.state();
         while state.connection.is_none() && state.losses == losses && state.result.is_none() {
@@ -192,7 +194,8 @@ impl ParentLink {
 }
 
 impl JoinedNode {
-    /// Joins the run of rank 0, which may start later than this node. With `relays`, other nodes may send their messages through this one.
+    /// Joins the run of rank 0, which may start later than this node. With `relays`, other nodes
+    /// may send their messages through this one.
     ///
     /// # Errors
     ///
@@ -208,7 +211,8 @@ impl JoinedNode {
         let upward = Arc::new(UplinkConnection::default());
         // Without random numbers the handshake fails too, and reports that.
         let life = random::random_bytes().unwrap_or_default();
-        // The same port as rank 0's, which a firewall lets through; another process of this host may have it.
+        // The same port as rank 0's, which a firewall lets through; another process of this host
+        // may have it.
         let listener = || {
             super::listen(port, trust)
                 .or_else(|_| super::listen(0, trust))
@@ -294,7 +298,8 @@ impl JoinedNode {
         std::mem::take(&mut self.upward.state().unreached_children)
     }
 
-    /// The authenticated connection to rank 0: stream, reader, writer. Only after the result arrived.
+    /// The authenticated connection to rank 0: stream, reader, writer. Only after the result
+    /// arrived.
     ///
     /// # Errors
     ///
@@ -308,7 +313,8 @@ impl JoinedNode {
     }
 }
 
-/// Reads from the parent until rank 0's result arrives. If a relay is lost, the node asks rank 0 for another position.
+/// Reads from the parent until rank 0's result arrives. If a relay is lost, the node asks rank 0
+/// for another position.
 fn maintain_uplink(
     door: &Joiner,
     mut seated: ParentConnection,
@@ -480,7 +486,8 @@ impl Joiner {
         let mut taken: Option<JoinError> = None;
         let mut pause = POLL_INTERVAL;
         loop {
-            // Resolved each time: a pod's name appears when it starts, and its address changes when it restarts.
+            // Resolved each time: a pod's name appears when it starts, and its address changes when
+            // it restarts.
             let found = (host, self.port).to_socket_addrs().map(Vec::from_iter);
             for &at in found.iter().flatten() {
                 let left = deadline.saturating_sub(began.elapsed());

@@ -1,6 +1,8 @@
-//! A node that relays for others: forwards their messages towards rank 0, and rank 0's result to them.
+//! A node that relays for others: forwards their messages towards rank 0, and rank 0's result to
+//! them.
 //!
-//! It holds one part of each message ([`crate::cluster::relay_frames`]), and sends heartbeats, so that its children notice soon if it is lost.
+//! It holds one part of each message ([`crate::cluster::relay_frames`]), and sends heartbeats, so
+//! that its children notice soon if it is lost.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -134,7 +136,8 @@ fn relay_child(
     below: &RelayChildren,
     upward: &UplinkConnection,
 ) {
-    // Read before the handshake: frames that arrive later are lost with the parent that was there then.
+    // Read before the handshake: frames that arrive later are lost with the parent that was there
+    // then.
     let losses = upward.losses();
     let greet = |stream: &mut TcpStream| {
         let mut greeting = GreetingStream::begin(stream)?;

@@ -13,7 +13,8 @@ use crate::live::worker::child::wait_until;
 
 /// How many bytes a login shell may print before the doctor's first line.
 const MAX_BANNER: u64 = 64 << 10;
-/// ssh's options: no password prompt, no terminal (it would echo the key), and a lost host is noticed within a minute.
+/// ssh's options: no password prompt, no terminal (it would echo the key), and a lost host is
+/// noticed within a minute.
 const SSH_OPTIONS: [&str; 7] = [
     "-T",
     "-o",
@@ -40,11 +41,13 @@ pub struct SshDialogue {
 type ChildLine = (ChildMessage, BufReader<ChildStdout>);
 
 impl RemoteCommand {
-    /// Starts the doctor on a host, and waits until it reports that it is ready, until the deadline at most.
+    /// Starts the doctor on a host, and waits until it reports that it is ready, until the deadline
+    /// at most.
     ///
     /// # Errors
     ///
-    /// The host is unreachable, or the doctor is missing, fails, or does not respond in time; it is killed then.
+    /// The host is unreachable, or the doctor is missing, fails, or does not respond in time; it is
+    /// killed then.
     pub fn open_dialogue(&self, host: &str) -> Result<SshDialogue, RemoteError> {
         let begun = clock::now();
         // If this process is killed meanwhile, ssh gives up by itself.

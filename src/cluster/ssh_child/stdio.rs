@@ -1,12 +1,13 @@
-//! The side of a doctor that another one started over ssh: it gets its assignment over stdin, and exits when stdin closes.
+//! The side of a doctor that another one started over ssh: it gets its assignment over stdin, and
+//! exits when stdin closes.
 
 use std::io::{self, Write};
 
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
 use crate::live::lifeline;
 
-/// Reports that it runs, and waits for its assignment. From now on the end of stdin kills this process group: ssh without a terminal forwards no
-/// signal.
+/// Reports that it runs, and waits for its assignment. From now on the end of stdin kills this
+/// process group: ssh without a terminal forwards no signal.
 ///
 /// # Errors
 ///

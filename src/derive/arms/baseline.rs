@@ -59,7 +59,8 @@ impl Arms {
             .and_then(|seen| seen.trials_apart);
         let apart = match figures {
             Some(arm) if arm.rounds.len() > 1 => arm.apart(),
-            // Of one round its trials are all that there is; what somebody wrote down once tells nothing of noise.
+            // Of one round its trials are all that there is; what somebody wrote down once tells
+            // nothing of noise.
             _ => trials,
         };
         // A run that nobody knows may have been the baseline once more, and noisy.
@@ -99,7 +100,8 @@ impl Arms {
             let failed = reported.is_some_and(Option::is_some);
             facts.set(id, measurement::BASELINE_FAILED, self.know(failed));
         }
-        // Few rounds of one arm may lie together by chance: three of four arms say how noisy all are, and one that is odd does not.
+        // Few rounds of one arm may lie together by chance: three of four arms say how noisy all
+        // are, and one that is odd does not.
         let others: Vec<f64> = self.figures.iter().filter_map(Figures::apart).collect();
         Noise {
             percent: apart
@@ -112,7 +114,8 @@ impl Arms {
         }
     }
 
-    /// How far runs of the baseline lie from those of arms that had nothing to take away: these are the baseline once more, and tell how noisy it is.
+    /// How far runs of the baseline lie from those of arms that had nothing to take away: these are
+    /// the baseline once more, and tell how noisy it is.
     fn again(&self, baseline: Option<usize>) -> Option<f64> {
         let baseline = baseline?;
         let before = self.runs_of(baseline)?;

@@ -32,7 +32,8 @@ fn set_counts_unknown(facts: &mut Facts, id: Id, gap: &Gap) {
 }
 
 impl Arms {
-    /// States one change over all pairs that differ by it alone; gives whether it makes a difference.
+    /// States one change over all pairs that differ by it alone; gives whether it makes a
+    /// difference.
     pub(super) fn factor(
         &self,
         facts: &mut Facts,

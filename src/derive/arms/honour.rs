@@ -1,5 +1,6 @@
-//! Whether a variable took away what it forbids. NCCL reads some variables only where it gets to them (`NCCL_SHM_DISABLE` where P2P was refused:
-//! `src/graph/paths.cc`, `ncclTopoComputePaths`), so one that it did not read may have had nothing to take away.
+//! Whether a variable took away what it forbids. NCCL reads some variables only where it gets to
+//! them (`NCCL_SHM_DISABLE` where P2P was refused: `src/graph/paths.cc`, `ncclTopoComputePaths`),
+//! so one that it did not read may have had nothing to take away.
 
 use crate::fact::arm::{ArmApplied, InterNodeTransport};
 use crate::fact::arms::{PairPath, PathKind, Set, TransportProof};
@@ -7,14 +8,16 @@ use crate::fact::factor::FactorChange;
 use crate::measure::plan::ablation::kind;
 
 impl TransportProof {
-    /// Whether what a change forbids is used; `None` where the log does not say, or where the change forbids nothing that could be seen.
+    /// Whether what a change forbids is used; `None` where the log does not say, or where the
+    /// change forbids nothing that could be seen.
     fn uses(&self, change: FactorChange) -> Option<bool> {
         let any = |is: &dyn Fn(&PairPath) -> bool| self.channels.then(|| self.paths().any(is));
         match change {
             FactorChange::IbOff if self.channels => {
                 any(&|path| matches!(path.kind, PathKind::Net(Some(true), _)))
             }
-            // Without channels the network that was chosen decides, and on one node it proves nothing.
+            // Without channels the network that was chosen decides, and on one node it proves
+            // nothing.
             FactorChange::IbOff => match self.between? {
                 InterNodeTransport::Rdma => Some(true),
                 InterNodeTransport::Socket => Some(false),

@@ -1,7 +1,8 @@
 //! The one arm that contradicts the others, of arms that were each run once.
 //!
-//! A change that does nothing in all pairs of arms but one, and there less than one run proves, does nothing there either: one of that pair's two runs went
-//! otherwise than its equals. It is the one whose other pairs show a difference, too.
+//! A change that does nothing in all pairs of arms but one, and there less than one run proves,
+//! does nothing there either: one of that pair's two runs went otherwise than its equals. It is the
+//! one whose other pairs show a difference, too.
 
 use crate::fact::arms::Figures;
 use crate::measure::plan::ablation::{Effect, Pair, Thresholds};

@@ -1,10 +1,12 @@
-//! How often a change is found that is there, and claimed where there is none, on simulated arms with known effects.
+//! How often a change is found that is there, and claimed where there is none, on simulated arms
+//! with known effects.
 
 use crate::fact::arms::{Arms, Figures, Set, Unit};
 use crate::fact::{Facts, Origin, Subject, factor, measurement};
 use crate::measure::plan::ablation::name_of;
 
-/// Numbers of a normal distribution with mean 0 and deviation 1 (the sum of twelve uniform ones), the same in each run of the test.
+/// Numbers of a normal distribution with mean 0 and deviation 1 (the sum of twelve uniform ones),
+/// the same in each run of the test.
 struct Normal(u64);
 
 impl Normal {
@@ -29,7 +31,8 @@ struct Said {
     unchanged: u64,
 }
 
-/// What is said of each of the three changes of a table of eight arms; `effect` gives what an arm reaches by what is off.
+/// What is said of each of the three changes of a table of eight arms; `effect` gives what an arm
+/// reaches by what is off.
 fn said(noise: f64, rounds: u64, normal: &mut Normal, effect: impl Fn(usize) -> f64) -> [Said; 3] {
     let mut facts = Facts::new();
     let node = facts.instance(Subject::Node, Facts::CLUSTER, "n1");

@@ -20,8 +20,8 @@ impl TransportProof {
         pairs.filter(|paths| paths.iter().any(&is)).count() as u64
     }
 
-    /// Each path with how many pairs of ranks use it: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`. Without NCCL how ranks were connected:
-    /// `4 connections (10.0.0.1, 10.0.0.2)`.
+    /// Each path with how many pairs of ranks use it: `14 pairs P2P/CUMEM, 2 pairs NET/IB/GDRDMA`.
+    /// Without NCCL how ranks were connected: `4 connections (10.0.0.1, 10.0.0.2)`.
     pub(super) fn in_short(&self) -> String {
         if !self.devices.is_empty() {
             let each = self.devices.iter().map(|(how, devices)| {

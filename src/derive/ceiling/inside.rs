@@ -138,7 +138,8 @@ fn links(facts: &Facts, gpu: Id) -> Result<(f64, usize), Gap> {
     Ok((sum, count))
 }
 
-/// Whether switches of NVLink add for NCCL (NVLS): GPUs and fabric can, and NCCL is not told to leave it.
+/// Whether switches of NVLink add for NCCL (NVLS): GPUs and fabric can, and NCCL is not told to
+/// leave it.
 pub(super) fn switches_add(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
     // Two GPUs gain nothing by it, and without NVLinks to switches nothing adds.
     if gpus.len() < 3 || !has_nvlink(facts, gpus)? {
@@ -197,7 +198,8 @@ fn above(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Vec<(Id, Vec<usize>)>, 
     Ok(found)
 }
 
-/// A ring over PCIe from GPU to GPU: it enters and leaves each switch once, so each link that it crosses carries it once.
+/// A ring over PCIe from GPU to GPU: it enters and leaves each switch once, so each link that it
+/// crosses carries it once.
 pub(super) fn pcie(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     let mut terms = Vec::new();
     for (hop, below) in above(facts, node, gpus)? {
@@ -213,8 +215,9 @@ pub(super) fn pcie(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     least(&terms).ok_or_else(|| Gap::missing("a PCIe link between the GPUs"))
 }
 
-/// A ring through the host's memory: what writes to it and what reads from it, for each group of GPUs that reach each other without, and for
-/// each GPU where none do. A link carries as many of these as are below it.
+/// A ring through the host's memory: what writes to it and what reads from it, for each group of
+/// GPUs that reach each other without, and for each GPU where none do. A link carries as many of
+/// these as are below it.
 pub(super) fn shm(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> {
     let each = || (0..gpus.len()).collect();
     let groups: Vec<usize> = if does(facts, node, VariableEffect::P2pDisabled)? {
@@ -271,7 +274,8 @@ pub(super) fn chosen(facts: &Facts, node: Id, gpus: &[Id]) -> Result<Term, Gap> 
     }
 }
 
-/// Whether NCCL goes from GPU to GPU over PCIe between these two: NVML says that they can, and NCCL does it at their distance.
+/// Whether NCCL goes from GPU to GPU over PCIe between these two: NVML says that they can, and NCCL
+/// does it at their distance.
 fn reach(facts: &Facts, node: Id, gpus: &[Id], pair: Id) -> Result<bool, Gap> {
     let statuses = [
         gpu_pair::P2P_READ,
@@ -289,8 +293,9 @@ fn reach(facts: &Facts, node: Id, gpus: &[Id], pair: Id) -> Result<bool, Gap> {
     needs.all(|is| *is)
 }
 
-/// Whether NCCL goes from GPU to GPU through the host bridge by itself. Since 2.23.4 only on AMD's CPUs with at most two GPUs; before, everywhere
-/// but on ARM and Intel (src/graph/paths.cc, `ncclTopoCheckP2p`).
+/// Whether NCCL goes from GPU to GPU through the host bridge by itself. Since 2.23.4 only on AMD's
+/// CPUs with at most two GPUs; before, everywhere but on ARM and Intel (src/graph/paths.cc,
+/// `ncclTopoCheckP2p`).
 fn crosses_host(facts: &Facts, node: Id, gpus: &[Id]) -> Result<bool, Gap> {
     // NCCL_P2P_LEVEL says otherwise, whatever it says.
     let level = facts.find(Subject::Variable, node, "NCCL_P2P_LEVEL");

@@ -94,7 +94,8 @@ fn wire(facts: &Facts, node: Id, rail: &Rail) -> Result<Term, Gap> {
     })
 }
 
-/// The first of the GPUs that are nearest to a function, and their distance; `None` where the node has none.
+/// The first of the GPUs that are nearest to a function, and their distance; `None` where the node
+/// has none.
 fn near(facts: &Facts, node: Id, function: Id) -> Result<Option<(Id, Distance)>, Gap> {
     facts.incomplete(node, Subject::Gpu).map_or(Ok(()), Err)?;
     let mut best: Option<(Id, Distance)> = None;
@@ -138,7 +139,8 @@ fn crossings(facts: &Facts, node: Id, rail: &Rail, via: Via) -> Result<Vec<Cross
         let is_shared = theirs.contains(&hop);
         let times = match (is_shared, via) {
             (false, _) => 1,
-            // What the GPU and the adapter have in common lies above the switch where their traffic turns round.
+            // What the GPU and the adapter have in common lies above the switch where their traffic
+            // turns round.
             (true, Via::Straight) => continue,
             // Up to the root and down again, and that for what comes as for what goes.
             (true, Via::Redirected | Via::Host) => 2,
@@ -225,7 +227,8 @@ pub(super) fn rail(facts: &Facts, node: Id, rail: &Rail) -> Result<(Ceiling, f64
     Ok((Ceiling::of(term, &terms), share))
 }
 
-/// The network of the ports that NCCL uses, as the node is set up, and what part that is of what the wires carry.
+/// The network of the ports that NCCL uses, as the node is set up, and what part that is of what
+/// the wires carry.
 pub(super) fn chosen(facts: &Facts, node: Id, rails: &[Rail]) -> Result<(Term, f64), Gap> {
     let mut ways = Vec::new();
     let mut open = None;
@@ -267,8 +270,9 @@ struct Shared {
 
 /// What rails carry together: each what its wire carries, and no link more than it can.
 ///
-/// The links of PCIe form a tree, so that what is below one is all below the one above it. From the ends to the root each link cuts what
-/// comes from below it to what it carries; in this order the sum is the most that can flow.
+/// The links of PCIe form a tree, so that what is below one is all below the one above it. From the
+/// ends to the root each link cuts what comes from below it to what it carries; in this order the
+/// sum is the most that can flow.
 fn together(facts: &Facts, node: Id, rails: &[Rail], ways: &[Via]) -> Result<(Term, f64), Gap> {
     let mut flows = Vec::new();
     let mut links: Vec<Shared> = Vec::new();

@@ -1,4 +1,5 @@
-//! How far the clocks of nodes are apart that one run gathered. Each was compared with one clock, within what question and answer were under way.
+//! How far the clocks of nodes are apart that one run gathered. Each was compared with one clock,
+//! within what question and answer were under way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

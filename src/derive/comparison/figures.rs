@@ -1,4 +1,5 @@
-//! Figures in which nodes of one kind are close to each other unless something is left over on one of them: load, free memory.
+//! Figures in which nodes of one kind are close to each other unless something is left over on one
+//! of them: load, free memory.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     }
 }
 
-/// The nodes that are worse than the better half by more than is allowed, and what they have in words.
+/// The nodes that are worse than the better half by more than is allowed, and what they have in
+/// words.
 pub(super) fn outliers(
     of: ComparedProperty,
     nodes: &[(Arc<str>, f64)],

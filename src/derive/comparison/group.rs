@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::{Realm, TextOrReason};
 use crate::fact::{Facts, Gap, Id, Subject, device, gpu, node};
 
-/// Parts of host names that say that a node computes nothing. They keep nodes from being compared, and never accuse one.
+/// Parts of host names that say that a node computes nothing. They keep nodes from being compared,
+/// and never accuse one.
 const OTHER_ROLES: [&str; 22] = [
     "login", "head", "admin", "mgmt", "mgt", "master", "control", "bastion", "gateway", "gw",
     "storage", "nas", "nfs", "oss", "mds", "ost", "mgs", "monitor", "service", "proxy", "visu",
@@ -15,8 +16,8 @@ const OTHER_ROLES: [&str; 22] = [
 
 /// The role and the kind of hardware of a node, in words.
 ///
-/// Nodes with GPUs are alike where they have the same GPUs; others where adapters, NUMA nodes and memory are the same, the memory within
-/// some 20 %: of a machine's use nothing else can be seen.
+/// Nodes with GPUs are alike where they have the same GPUs; others where adapters, NUMA nodes and
+/// memory are the same, the memory within some 20 %: of a machine's use nothing else can be seen.
 pub(super) fn kind(facts: &Facts, node: Id, realm: &Realm) -> TextOrReason {
     let role = match realm {
         Realm::Shared(mark) if &**mark == "none" => role(facts.name(node)),

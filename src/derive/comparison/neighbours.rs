@@ -1,4 +1,5 @@
-//! Hardware addresses that a node has written down for another one, against those that the other one has.
+//! Hardware addresses that a node has written down for another one, against those that the other
+//! one has.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +52,8 @@ fn mac(identifier: &str) -> Option<String> {
     Some(octets.join(":"))
 }
 
-/// What is wrong, with the node that has it and the command that removes it; `None` if no node has written anything down.
+/// What is wrong, with the node that has it and the command that removes it; `None` if no node has
+/// written anything down.
 pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, String, Arc<str>)>> {
     let mut owners: HashMap<&str, Vec<(usize, &str)>> = HashMap::new();
     for (at, (_, node)) in nodes.iter().enumerate() {

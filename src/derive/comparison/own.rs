@@ -103,7 +103,8 @@ fn lid(facts: &Facts, id: Id) -> Result<Option<String>, Gap> {
     let manager = facts.value(id, port::SM_LID)?;
     let prefix = facts.value(id, port::SUBNET_PREFIX)?;
     let name = facts.name(id);
-    // Rails may be fabrics of their own that all have the default prefix: only ports of one name are in one for certain.
+    // Rails may be fabrics of their own that all have the default prefix: only ports of one name
+    // are in one for certain.
     Ok(Some(format!(
         "{lid} (subnet {prefix}, its manager at {manager}, {name})"
     )))
@@ -146,7 +147,8 @@ pub(super) fn rail_addresses(facts: &Facts, node: Id, netdev: Id) -> Fact<Arc<[A
     }
 }
 
-/// Addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones on every node.
+/// Addresses of rails. Bridges, tunnels and adapters' own networks (tmfifo_net0) have the same ones
+/// on every node.
 fn addresses(facts: &Facts, node: Id, sample: &mut Sample) {
     if let Err(gap) = facts.members(Subject::Netdev, node) {
         sample.own_unknown(&[ComparedProperty::Address], &gap);

@@ -89,7 +89,8 @@ impl SampleReader<'_> {
     fn gpus(&mut self, count: usize) {
         let facts = self.facts;
         self.has(ComparedProperty::GpuCount, Ok(count.to_string().into()));
-        // As many GPUs of another kind: one that computes with others, and no workstation among servers.
+        // As many GPUs of another kind: one that computes with others, and no workstation among
+        // servers.
         let model = match group::gpu_id(facts, self.node) {
             // A driver that does not answer on one node makes no other GPU of it.
             Ok(Some(id)) => Ok(id),
@@ -118,7 +119,8 @@ impl SampleReader<'_> {
         self.has(ComparedProperty::GpuNicDistance, value);
     }
 
-    /// The devices that are there for a job: no virtual functions, none that carries the machine's own traffic.
+    /// The devices that are there for a job: no virtual functions, none that carries the machine's
+    /// own traffic.
     fn devices(&mut self) {
         let facts = self.facts;
         let mut open = facts.members(Subject::Device, self.node).err();

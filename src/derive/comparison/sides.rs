@@ -30,7 +30,8 @@ pub(super) fn names<S: AsRef<str>>(names: &[S]) -> String {
     }
 }
 
-/// Values of which one is the most frequent, and who has the others: `400 Gb/s`, `400 Gb/s; 200 Gb/s on mlx5_[2-3]`.
+/// Values of which one is the most frequent, and who has the others: `400 Gb/s`,
+/// `400 Gb/s; 200 Gb/s on mlx5_[2-3]`.
 ///
 /// Two machines of which one lacks a port that has the most frequent value are described alike.
 pub(super) fn spread(values: &[(String, Arc<str>)]) -> Arc<str> {
@@ -64,7 +65,8 @@ pub(super) struct Side {
     pub(super) names: Vec<Arc<str>>,
 }
 
-/// The sentence about sides that differ, the largest first. With a majority the odd ones come first.
+/// The sentence about sides that differ, the largest first. With a majority the odd ones come
+/// first.
 pub(super) fn sentence(
     label: &str,
     total: usize,

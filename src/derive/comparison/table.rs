@@ -174,7 +174,8 @@ impl Table {
         self.expected = Some(names.into_iter().collect());
     }
 
-    /// States all comparisons, and gives the nodes that each concerns. One node that nobody else was expected with has none.
+    /// States all comparisons, and gives the nodes that each concerns. One node that nobody else
+    /// was expected with has none.
     pub fn state(mut self, facts: &mut Facts) -> Concerns {
         let mut concerns = Concerns::new();
         let missing = self.missing();
@@ -227,8 +228,8 @@ impl Table {
         concerns
     }
 
-    /// The network devices of RoCE ports on the nodes of these names, each once, but for those that have the MTU that is right; a placeholder if none
-    /// is known.
+    /// The network devices of RoCE ports on the nodes of these names, each once, but for those that
+    /// have the MTU that is right; a placeholder if none is known.
     fn netdevs(&self, names: &[Arc<str>], right: Option<Bytes>) -> Arc<[Arc<str>]> {
         let names: HashSet<&Arc<str>> = names.iter().collect();
         let nodes = self.nodes.iter().filter(|node| names.contains(&node.name));
@@ -268,8 +269,9 @@ impl Table {
         }
     }
 
-    /// Nodes of which not even the kind is known are compared by nothing. Where that leaves a property without any comparison, it is
-    /// unknown whether the nodes agree in it; it is not beside the point.
+    /// Nodes of which not even the kind is known are compared by nothing. Where that leaves a
+    /// property without any comparison, it is unknown whether the nodes agree in it; it is not
+    /// beside the point.
     fn of_unknown_kind(&self, facts: &mut Facts) {
         let Some(why) = self.kindless_why.as_ref().filter(|_| self.nodes.len() > 1) else {
             return;
@@ -315,7 +317,8 @@ impl Table {
         let here = answered + group.silent.len();
         let silent = group.silent.len() + open + away;
         let total = answered + silent;
-        // A group of one is compared with nobody. Who is silent may be of it; where there are other kinds, that is far-fetched.
+        // A group of one is compared with nobody. Who is silent may be of it; where there are other
+        // kinds, that is far-fetched.
         if here + open < 2 && (total < 2 || self.kinds.len() > 1) {
             return None;
         }
@@ -356,7 +359,8 @@ impl Table {
         })
     }
 
-    /// Two names or addresses mean the same only where they are not pseudonyms under different keys.
+    /// Two names or addresses mean the same only where they are not pseudonyms under different
+    /// keys.
     fn one_realm(&self) -> bool {
         let first = self.nodes.first().map(|node| &node.realm);
         first != Some(&Realm::Alone) && self.nodes.iter().all(|node| Some(&node.realm) == first)
@@ -463,7 +467,8 @@ impl Table {
         self.nodes.get(at as usize).map_or("", |node| &node.name)
     }
 
-    /// Whether a value is that of more than one machine: two recordings of one, or two containers on it, share it rightly.
+    /// Whether a value is that of more than one machine: two recordings of one, or two containers
+    /// on it, share it rightly.
     fn is_of_several(&self, whose: &[(u32, Arc<str>)]) -> bool {
         let machine = |at: u32| {
             let node = &self.nodes[at as usize];
@@ -552,7 +557,8 @@ impl Table {
         self.state_shared(facts, concerns, ComparedProperty::HostName, hosts);
     }
 
-    /// The expected nodes without a recording; if names are pseudonyms, also how many there are at least.
+    /// The expected nodes without a recording; if names are pseudonyms, also how many there are at
+    /// least.
     fn missing(&mut self) -> Option<Arc<str>> {
         let expected = self.expected.clone()?;
         let raw = Realm::Shared("none".into());
@@ -585,7 +591,8 @@ impl Table {
             .into_iter()
             .filter(|name| !is_here(name) && !told.contains(name))
             .collect();
-        // A recording that cannot be read, and whose file is not called after its node, is of one of those that are missing.
+        // A recording that cannot be read, and whose file is not called after its node, is of one
+        // of those that are missing.
         let mut spare = missing.len();
         let expected: HashSet<&str> = self.expected.iter().flatten().map(|name| &**name).collect();
         self.silent.retain(|(name, _)| {
@@ -689,8 +696,8 @@ impl Table {
         }
     }
 
-    /// Nodes whose neighbours are written down wrong, and those whose load or free memory is far from that of their equals. Nothing is stated of what
-    /// no node says.
+    /// Nodes whose neighbours are written down wrong, and those whose load or free memory is far
+    /// from that of their equals. Nothing is stated of what no node says.
     fn outliers(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
         let nodes = self.nodes.iter();
         let nodes: Vec<_> = nodes.map(|node| (&*node.name, &node.neighbours)).collect();

@@ -1,7 +1,7 @@
 //! What the rules do to a packet: all that can become of it, as far as it is known what it is.
 //!
-//! A match that cannot be decided splits the way in two, and both are followed; so a verdict is certain only where every way
-//! ends in it.
+//! A match that cannot be decided splits the way in two, and both are followed; so a verdict is
+//! certain only where every way ends in it.
 
 use std::sync::Arc;
 
@@ -199,7 +199,8 @@ struct Walk<'a> {
     out: Option<Marks>,
 }
 
-/// How a packet leaves a rule without having come to an end; both where it is in doubt, none where it has ended.
+/// How a packet leaves a rule without having come to an end; both where it is in doubt, none where
+/// it has ended.
 #[derive(Default)]
 struct Next {
     /// To the next rule, with these marks.
@@ -362,7 +363,8 @@ impl Walk<'_> {
                 }
                 Step::Rate => branches.leave(Doubt::Rate, &marks),
                 Step::Unread => branches.leave(Doubt::Unread, &marks),
-                // The addresses are part of what RoCE's checksum covers; the kernel translates answers of TCP back.
+                // The addresses are part of what RoCE's checksum covers; the kernel translates
+                // answers of TCP back.
                 Step::Translate if matches!(self.packet.transport, Transport::Udp { .. }) => {
                     self.ways.doubt(Doubt::Elsewhere, &rule.text);
                     self.end(End::Away, &rule.text, explicit);

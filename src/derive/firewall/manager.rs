@@ -32,7 +32,8 @@ fn proven(is: Fact<bool>, ruleset: &Fact<Arc<Ruleset>>) -> Fact<bool> {
     }
 }
 
-/// By the names that they give to what they make: chains `ufw-…` that a built-in chain jumps to, a table `firewalld`.
+/// By the names that they give to what they make: chains `ufw-…` that a built-in chain jumps to, a
+/// table `firewalld`.
 fn managers(ruleset: &Ruleset) -> Arc<[Arc<str>]> {
     let jumps = |table: &Table, start: &[&str]| {
         let base = table.chains.iter().filter(|chain| chain.base.is_some());

@@ -181,7 +181,8 @@ impl Packet {
                 (Some(false), state::ESTABLISHED) => Sight::one(1),
                 _ => unknown,
             },
-            // A packet that opens a connection has seen no reply, and no rewriting before the rules that do it.
+            // A packet that opens a connection has seen no reply, and no rewriting before the rules
+            // that do it.
             PacketField::Status if self.is_first() && marks.untracked == Some(false) => {
                 Sight::one(0)
             }

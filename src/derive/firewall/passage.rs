@@ -33,8 +33,8 @@ pub(super) struct Legs(pub(super) Vec<Packet>);
 /// Parts of the range of ports that the side which opens a connection picks its own from.
 const PICKED: usize = 12;
 
-/// What becomes of a flow whose opener picks its own port by chance: judged for each part of the range that no rule tells apart. A part that has less of
-/// the range than `hole` does not count.
+/// What becomes of a flow whose opener picks its own port by chance: judged for each part of the
+/// range that no rule tells apart. A part that has less of the range than `hole` does not count.
 pub(super) fn by_chance(
     range: (u16, u16),
     cuts: &[u32],

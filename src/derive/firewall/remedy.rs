@@ -12,7 +12,8 @@ pub(super) struct Packets<'a> {
     pub(super) network: &'a str,
 }
 
-/// The command that lets them through, as the program that made the rule takes it. A rule is deleted; before a policy they are accepted.
+/// The command that lets them through, as the program that made the rule takes it. A rule is
+/// deleted; before a policy they are accepted.
 pub(super) fn remedy(rule: &str, packets: Packets<'_>) -> String {
     if rule.starts_with("policy ")
         && let Some(accepts) = accepting(rule, packets)

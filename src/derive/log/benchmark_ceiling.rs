@@ -1,5 +1,5 @@
-//! What a benchmark's result is worth: how much of it the adapters of its hosts carry, by a recording, by ports that the same text shows, or by what
-//! the text says of them.
+//! What a benchmark's result is worth: how much of it the adapters of its hosts carry, by a
+//! recording, by ports that the same text shows, or by what the text says of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,7 +64,8 @@ pub(super) fn derive(facts: &mut Facts) {
     }
 }
 
-/// On how many hosts its ranks were: as it says, as NCCL says of the only run, or as many as hold its ranks if each has as many GPUs as a host beside it.
+/// On how many hosts its ranks were: as it says, as NCCL says of the only run, or as many as hold
+/// its ranks if each has as many GPUs as a host beside it.
 fn hosts(facts: &Facts, id: Id) -> Option<u64> {
     let of_run = || {
         let mut runs = facts.all(Subject::Run);
@@ -84,7 +85,8 @@ fn hosts(facts: &Facts, id: Id) -> Option<u64> {
     said.or_else(|| joined.then(|| of_run().or_else(of_gpus)).flatten())
 }
 
-/// What it can reach at most. A tree over two hosts passes what the adapters carry: the ceiling is that of a ring.
+/// What it can reach at most. A tree over two hosts passes what the adapters carry: the ceiling is
+/// that of a ring.
 fn bound(facts: &Facts, id: Id, hosts: u64, nvlink: Option<BitRate>) -> Option<Bound> {
     if facts.known(id, benchmark::REDUCES) != Some(true) {
         return None;
@@ -147,7 +149,8 @@ fn used_devices(facts: &Facts) -> BTreeSet<Arc<str>> {
     named.flat_map(|names| names.to_vec()).collect()
 }
 
-/// The fastest ports of a node that are active, together: a slower one carries storage or the management.
+/// The fastest ports of a node that are active, together: a slower one carries storage or the
+/// management.
 fn ports(facts: &Facts, node: Id, used: &BTreeSet<Arc<str>>) -> Option<Bound> {
     let counts = |id: &Id| {
         let device = facts.ancestor(*id, Subject::Device);
@@ -175,7 +178,8 @@ fn ports(facts: &Facts, node: Id, used: &BTreeSet<Arc<str>>) -> Option<Bound> {
     })
 }
 
-/// What a ring over the NVLinks of this model carries, by the part of its name that only boards with NVLink between all GPUs have.
+/// What a ring over the NVLinks of this model carries, by the part of its name that only boards
+/// with NVLink between all GPUs have.
 fn nvlink(model: &str) -> Option<BitRate> {
     // Version, links, and GB/s of one (NVIDIA's data sheets).
     const MODELS: [(&str, u64, f64, f64); 10] = [

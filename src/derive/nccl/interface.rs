@@ -76,7 +76,8 @@ pub(super) struct Choice {
     pub(super) why: String,
 }
 
-/// The interface of the bootstrap. With `NCCL_COMM_ID` only one in its subnet will do, whatever else is set (`bootstrapNetInit`).
+/// The interface of the bootstrap. With `NCCL_COMM_ID` only one in its subnet will do, whatever
+/// else is set (`bootstrapNetInit`).
 pub(super) fn bootstrap(
     entries: &[Entry],
     wish: &SocketVariables,
@@ -201,7 +202,8 @@ const VIRTUAL_NAMES: &str = "\
     zt kube- nodelocal vnet vmnet ip6tnl";
 const VIRTUAL_KINDS: &str = "tun wireguard vxlan ipip sit ip6tnl gre ifb vti";
 
-/// What an interface is good for between nodes. The veth of a container is its network; the host's end of one is not.
+/// What an interface is good for between nodes. The veth of a container is its network; the host's
+/// end of one is not.
 pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceReach {
     let Some(name) = name else {
         return InterfaceReach::None;
@@ -328,9 +330,10 @@ mod tests {
         assert!(choose(&host(&lines), &wish, OLD).is_err());
     }
 
-    /// Observed with the libraries themselves: 2.18.3, 2.22.3, 2.27.5 on one side, 2.28.3, 2.30.3 and 2.32.3 on the other, in network
-    /// namespaces with these interfaces (`ncclGetUniqueId`, the line `Bootstrap: Using`). The row of 10.0.1.7 alone was not seen: it
-    /// follows from the source (`ncclFindInterfaceMatchSubnet`).
+    /// Observed with the libraries themselves: 2.18.3, 2.22.3, 2.27.5 on one side, 2.28.3, 2.30.3
+    /// and 2.32.3 on the other, in network namespaces with these interfaces (`ncclGetUniqueId`, the
+    /// line `Bootstrap: Using`). The row of 10.0.1.7 alone was not seen: it follows from the source
+    /// (`ncclFindInterfaceMatchSubnet`).
     #[test]
     fn as_the_libraries_were_seen_to_choose() {
         let all = &[

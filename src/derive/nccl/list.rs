@@ -1,4 +1,5 @@
-//! NCCL_IB_HCA and NCCL_SOCKET_IFNAME: lists of names, with `^` and `=` before them (`src/misc/utils.cc`).
+//! NCCL_IB_HCA and NCCL_SOCKET_IFNAME: lists of names, with `^` and `=` before them
+//! (`src/misc/utils.cc`).
 
 /// A list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,8 @@ pub(super) struct Entry {
 }
 
 impl List {
-    /// Reads a list of at most so many names. `^` comes before `=`; in another order they are part of a name.
+    /// Reads a list of at most so many names. `^` comes before `=`; in another order they are part
+    /// of a name.
     pub(super) fn parse(text: &str, most: usize) -> Self {
         let (excludes, rest) = strip(text, '^');
         let (exact, rest) = strip(rest, '=');

@@ -15,10 +15,12 @@ const ALGORITHMS: &str = "tree ring collnet collnetdirect collnetchain nvls nvls
 const PROTOCOLS: [&str; 3] = ["ll", "ll128", "simple"];
 const DEBUG: [&str; 7] = ["NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE", "ATTN"];
 
-/// The least and the largest numbers of variables that go to a field of an InfiniBand packet or queue pair (`ibv_modify_qp(3)`), or to a table of
-/// NCCL's (`src/transport/net_ib`: MAX_QPS; `src/transport/net_socket.cc`: MAX_THREADS). -1 and -2 are defaults.
+/// The least and the largest numbers of variables that go to a field of an InfiniBand packet or
+/// queue pair (`ibv_modify_qp(3)`), or to a table of NCCL's (`src/transport/net_ib`: MAX_QPS;
+/// `src/transport/net_socket.cc`: MAX_THREADS). -1 and -2 are defaults.
 const RANGES: &[(&str, i64, i64)] = include!(concat!(env!("OUT_DIR"), "/ranges.numbers.rs"));
-/// Networks that `NCCL_NET` can name: NCCL's own, and the beginnings of known plugins' names, in small letters.
+/// Networks that `NCCL_NET` can name: NCCL's own, and the beginnings of known plugins' names, in
+/// small letters.
 const NETWORKS: [&str; 2] = ["ib", "socket"];
 const PLUGINS: &str = "anp aws bxi cxi fastrak fasttrak gib gpudirect ibext libfabric ofi ucx";
 

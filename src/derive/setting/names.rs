@@ -14,7 +14,8 @@ use crate::network::Network;
 enum Form {
     /// Interfaces by their whole names: Gloo, Horovod, libfabric, Intel MPI, TensorPipe.
     Whole,
-    /// Interfaces by the beginnings of their names, after `=` by their whole names: NCCL, and NVSHMEM's bootstrap, which is NCCL's.
+    /// Interfaces by the beginnings of their names, after `=` by their whole names: NCCL, and
+    /// NVSHMEM's bootstrap, which is NCCL's.
     Beginning,
     /// Interfaces by their names or by a subnet: Open MPI.
     NameOrSubnet,
@@ -85,7 +86,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id, id: Id, variable: &str, value:
     let local = local_only(facts, node, &local, gap.as_ref());
     let how = format!("the entries of {variable} and what is there");
     let known = |count: u64| Fact::derived(count, &how).unless(gap.clone());
-    // What is there counts though another entry is open; what is not is known only where all of it is.
+    // What is there counts though another entry is open; what is not is known only where all of it
+    // is.
     let at_least = |count: u64| match count {
         0 => known(0),
         count => Fact::derived(count, &how),
@@ -278,7 +280,8 @@ fn interface_fault(facts: &Facts, id: Id) -> Fact<Option<String>> {
     })
 }
 
-/// Whether all interfaces that were found lead to this host alone: a loopback, or a bridge that no physical interface is a member of.
+/// Whether all interfaces that were found lead to this host alone: a loopback, or a bridge that no
+/// physical interface is a member of.
 fn local_only(facts: &Facts, node: Id, found: &[Id], open: Option<&Gap>) -> Fact<bool> {
     let how = "the kinds of the interfaces that the setting names";
     let leads = |id: &Id| match facts.subject(*id) {
@@ -301,7 +304,8 @@ pub(in crate::derive) fn leads_nowhere(facts: &Facts, node: Id, id: Id) -> Fact<
         return Fact::Known(false, origin);
     }
     let name = facts.name(id);
-    // Containers hang on a bridge by veth pairs, virtual machines by tun devices; whatever else may lead out.
+    // Containers hang on a bridge by veth pairs, virtual machines by tun devices; whatever else may
+    // lead out.
     let leads_out = |member: Id| {
         Ok(*facts.value(member, interface::MASTER)? == *name
             && !matches!(

@@ -3,7 +3,8 @@
 use super::is_set;
 use crate::fact::{Fact, Facts, Id, Subject, setting};
 
-/// UCX's transports over RDMA devices, and the names that stand for several of them (`ucx_info -d`, ucp_tl_aliases).
+/// UCX's transports over RDMA devices, and the names that stand for several of them (`ucx_info -d`,
+/// ucp_tl_aliases).
 const UCX_RDMA: &[&str] = &[
     "all", "ib", "rc", "rc_v", "rc_x", "rc_verbs", "rc_mlx5", "dc", "dc_x", "dc_mlx5", "ud",
     "ud_v", "ud_x", "ud_verbs", "ud_mlx5", "srd", "gga_mlx5", "rc_gda",
@@ -14,7 +15,8 @@ pub(super) fn without_rdma(facts: &Facts, node: Id, name: &str, value: &str) -> 
     let entries: Vec<&str> = value.trim().split(',').map(str::trim).collect();
     match name {
         "UCX_TLS" => Fact::derived(ucx(value), "the transports that UCX_TLS names"),
-        // ob1 sends by the BTLs: what is not named in a positive list is left out, and of those none but openib, uct and ofi knows RDMA.
+        // ob1 sends by the BTLs: what is not named in a positive list is left out, and of those
+        // none but openib, uct and ofi knows RDMA.
         "pml" if entries == ["ob1"] => btl(facts, node).map(|btl| {
             btl.is_some_and(|list| match list.trim().strip_prefix('^') {
                 Some(excluded) => has(excluded, "openib"),
@@ -46,7 +48,8 @@ fn ucx(value: &str) -> bool {
                 || (has(excluded, "rc") && has(excluded, "dc") && has(excluded, "ud"))
         }
         None => !value.split(',').map(str::trim).any(|one| {
-            // `\rc` names the transport itself where an alias has the same name; `cuda_copy` and the like are beside the point.
+            // `\rc` names the transport itself where an alias has the same name; `cuda_copy` and
+            // the like are beside the point.
             let one = one.trim_start_matches('\\');
             UCX_RDMA.contains(&one.split(':').next().unwrap_or(one))
         }),

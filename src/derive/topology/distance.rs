@@ -15,9 +15,11 @@ pub(super) struct PciLocation {
 
 /// The distance of two functions; `numa_nodes` is how many NUMA nodes the machine has.
 ///
-/// A switch shows as two bridges, its upstream port and the downstream port that leads on. Two functions are on one switch (PIX) where
-/// both hang, by at most one bridge each, below the last port that they share: what NCCL gets by going up two steps at a time
-/// (src/graph/xml.cc, ncclTopoGetXmlFromSys), and nvidia-smi by counting bridges. Further apart below one root port it is PXB.
+/// A switch shows as two bridges, its upstream port and the downstream port that leads on. Two
+/// functions are on one switch (PIX) where both hang, by at most one bridge each, below the last
+/// port that they share: what NCCL gets by going up two steps at a time (src/graph/xml.cc,
+/// ncclTopoGetXmlFromSys), and nvidia-smi by counting bridges. Further apart below one root port it
+/// is PXB.
 pub(super) fn distance(a: &PciLocation, b: &PciLocation, numa_nodes: &Fact<u64>) -> Fact<Distance> {
     let (one, other) = (known!(&a.path), known!(&b.path));
     let shared = one.iter().zip(other.iter()).take_while(|(x, y)| x == y);
@@ -58,18 +60,21 @@ fn across_host_bridges(a: &PciLocation, b: &PciLocation, numa_nodes: &Fact<u64>)
     }
 }
 
-/// Switches of Broadcom (PEX88000, PEX890xx) that show as two levels, and that NCCL takes for one (src/graph/topo.cc,
-/// ncclTopoFlattenBcmSwitches): to it what hangs on any inner level is equally near.
+/// Switches of Broadcom (PEX88000, PEX890xx) that show as two levels, and that NCCL takes for one
+/// (src/graph/topo.cc, ncclTopoFlattenBcmSwitches): to it what hangs on any inner level is equally
+/// near.
 const TWO_LEVELS: [&str; 2] = ["1000:c010", "1000:c030"];
 
-/// Whether two functions that are PXB are on one such switch; `id` says a bridge's vendor and device.
+/// Whether two functions that are PXB are on one such switch; `id` says a bridge's vendor and
+/// device.
 pub(super) fn on_one_broadcom_switch(
     a: &[Arc<str>],
     b: &[Arc<str>],
     id: impl Fn(&str) -> Fact<Arc<str>>,
 ) -> Fact<bool> {
     let shared = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    // Host bridge, root port, and then two ports for each level: the even places are upstream ports.
+    // Host bridge, root port, and then two ports for each level: the even places are upstream
+    // ports.
     let top = shared.saturating_sub(1) & !1;
     let levels = |path: &[Arc<str>]| -> Vec<Arc<str>> {
         let below = (top + 2..path.len().saturating_sub(1)).step_by(2);
@@ -120,7 +125,8 @@ mod tests {
         there
     }
 
-    /// Paths of an NVIDIA DGX A100: three levels of switches. `nvidia-smi topo -m` says PXB for each GPU and both NICs of its root port.
+    /// Paths of an NVIDIA DGX A100: three levels of switches. `nvidia-smi topo -m` says PXB for
+    /// each GPU and both NICs of its root port.
     #[test]
     fn dgx_a100() {
         let root = "pci0000:00/0000:00:01.1/0000:01:00.0";
@@ -145,7 +151,8 @@ mod tests {
         }
         assert_eq!(of((&gpu, Some(3)), (far, Some(3)), 8), Some(Distance::Node));
         assert_eq!(of((&gpu, Some(3)), (far, Some(1)), 8), Some(Distance::Sys));
-        // Nobody knows which NUMA nodes: within one host bridge it does not matter, between two it does.
+        // Nobody knows which NUMA nodes: within one host bridge it does not matter, between two it
+        // does.
         assert_eq!(of((&gpu, None), (far, Some(1)), 8), None);
         assert_eq!(of((&gpu, None), (far, None), 1), Some(Distance::Node));
     }
@@ -156,7 +163,8 @@ mod tests {
         let gpu = "pci0000:00/0000:00:02.0/0000:04:00.0/0000:05:08.0/0000:06:00.0";
         let nic = "pci0000:00/0000:00:02.0/0000:04:00.0/0000:05:0c.0/0000:07:00.0";
         assert_eq!(of((gpu, None), (nic, None), 2), Some(Distance::Pix));
-        // Broadcom PEX890xx: a switch that shows as two levels (each GPU and NIC of the tree below has its own inner switch).
+        // Broadcom PEX890xx: a switch that shows as two levels (each GPU and NIC of the tree below
+        // has its own inner switch).
         let gpu = "pci0000:08/0000:08:01.0/0000:09:00.0/0000:0a:01.0/0000:0d:00.0/0000:0e:00.0/0000:0f:00.0";
         let nic = "pci0000:08/0000:08:01.0/0000:09:00.0/0000:0a:00.0/0000:0b:00.0/0000:0c:00.0/0000:0d:00.0";
         assert_eq!(of((gpu, None), (nic, None), 2), Some(Distance::Pxb));

@@ -88,7 +88,8 @@ impl Nearest {
     }
 }
 
-/// States each GPU's nearest adapter, how its equals fare, and whether it shares one while an equal one is idle.
+/// States each GPU's nearest adapter, how its equals fare, and whether it shares one while an equal
+/// one is idle.
 pub(super) fn state(facts: &mut Facts, node: Id, gpus: &[Id], nics: &[Nic], nearest: &[Nearest]) {
     for (gpu, near) in gpus.iter().zip(nearest) {
         facts.set(*gpu, gpu::NEAR_DISTANCE, near.distance.clone());
@@ -233,8 +234,9 @@ fn switched(distances: Vec<Vec<Fact<Distance>>>) -> Vec<bool> {
     distances.iter().map(|row| row.iter().any(near)).collect()
 }
 
-/// An adapter equal to a shared one, the nearest of no GPU. One for each GPU must be there, or sharing is the machine's design; and where
-/// it is not on the GPUs' switches it may serve storage, unless most GPUs have an adapter to themselves.
+/// An adapter equal to a shared one, the nearest of no GPU. One for each GPU must be there, or
+/// sharing is the machine's design; and where it is not on the GPUs' switches it may serve storage,
+/// unless most GPUs have an adapter to themselves.
 fn idle_equal(
     pairing: &pairing::Pairing,
     cards: &[&Nic],
@@ -260,7 +262,8 @@ fn idle_equal(
     Fact::derived(name, format!("{equals} equal adapters, {computing} GPUs"))
 }
 
-/// An idle adapter is none where NCCL takes its switch and that of a crowded GPU for one: it gives the GPU either.
+/// An idle adapter is none where NCCL takes its switch and that of a crowded GPU for one: it gives
+/// the GPU either.
 fn not_near_to_nccl(
     facts: &Facts,
     node: Id,

@@ -1,19 +1,23 @@
-//! Which GPU goes with which adapter, and where several GPUs have to share one though an equal one has none.
+//! Which GPU goes with which adapter, and where several GPUs have to share one though an equal one
+//! has none.
 
 /// What each GPU gets, and what nobody gets.
 pub(super) struct Pairing {
     /// The adapter of each GPU, an index; `None` for a GPU that has no adapter to choose from.
     pub(super) of_gpu: Vec<Option<usize>>,
-    /// GPUs that cannot all have an adapter of their own: more of them share adapters than there are.
+    /// GPUs that cannot all have an adapter of their own: more of them share adapters than there
+    /// are.
     pub(super) crowded: Vec<bool>,
     /// Adapters that are the nearest of no GPU.
     pub(super) idle: Vec<bool>,
 }
 
-/// Pairs GPUs with adapters: `near[g]` are the adapters that are equally near to GPU `g`, and nearer than all others.
+/// Pairs GPUs with adapters: `near[g]` are the adapters that are equally near to GPU `g`, and
+/// nearer than all others.
 ///
-/// Each GPU gets one of its nearest, as many different ones as can be (a maximum matching); GPUs that are left over share the least
-/// loaded of theirs, as NCCL does (src/graph/topo.cc, ncclTopoGetLocalNet spreads the GPUs over the adapters that are equally near).
+/// Each GPU gets one of its nearest, as many different ones as can be (a maximum matching); GPUs
+/// that are left over share the least loaded of theirs, as NCCL does (src/graph/topo.cc,
+/// ncclTopoGetLocalNet spreads the GPUs over the adapters that are equally near).
 pub(super) fn pair(near: &[Vec<usize>], adapters: usize) -> Pairing {
     let mut holder: Vec<Option<usize>> = vec![None; adapters];
     let mut crowded = vec![false; near.len()];
@@ -33,7 +37,8 @@ pub(super) fn pair(near: &[Vec<usize>], adapters: usize) -> Pairing {
         }
     }
     for (gpu, seen) in left {
-        // What the search for an adapter passed through is what these GPUs have between them: too few.
+        // What the search for an adapter passed through is what these GPUs have between them: too
+        // few.
         for (adapter, _) in seen.iter().enumerate().filter(|(_, seen)| **seen) {
             if let Some(rival) = holder[adapter] {
                 crowded[rival] = true;
@@ -110,7 +115,8 @@ mod tests {
 
     #[test]
     fn two_gpus_claim_one_and_another_has_none() {
-        // NVIDIA/nccl#820: one level of bridges too many puts adapter 1 further from GPU 1 than adapter 0.
+        // NVIDIA/nccl#820: one level of bridges too many puts adapter 1 further from GPU 1 than
+        // adapter 0.
         let near = vec![vec![0], vec![0], vec![2], vec![3]];
         let pairing = pair(&near, 4);
         assert_eq!(pairing.crowded, [true, true, false, false]);

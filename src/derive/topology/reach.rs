@@ -1,4 +1,5 @@
-//! What of the topology this process and its NCCL make use of: the adapters that are chosen, CPUs and memory near them, the topology file.
+//! What of the topology this process and its NCCL make use of: the adapters that are chosen, CPUs
+//! and memory near them, the topology file.
 
 use std::sync::Arc;
 

@@ -1,8 +1,11 @@
-//! What arms say against each other: effects with their intervals, each change over all pairs that differ by it alone, and where changes interact.
+//! What arms say against each other: effects with their intervals, each change over all pairs that
+//! differ by it alone, and where changes interact.
 //!
-//! Arms are measured in rounds, one start of each arm in a round, so that a drift of the machine falls on all of them; an effect is therefore taken
-//! round by round. Of a few rounds nobody can say more than between which values they lie: up to five the interval is from the least to the most, widened
-//! by how far the rounds of the baseline lie apart; from six on it is that of order statistics.
+//! Arms are measured in rounds, one start of each arm in a round, so that a drift of the machine
+//! falls on all of them; an effect is therefore taken round by round. Of a few rounds nobody can
+//! say more than between which values they lie: up to five the interval is from the least to the
+//! most, widened by how far the rounds of the baseline lie apart; from six on it is that of order
+//! statistics.
 
 use super::host_arms;
 use super::statistics::{extremes, median, range_of_median};
@@ -12,7 +15,8 @@ use crate::fact::factor::FactorChange;
 use crate::fact::{Limits, limit};
 use crate::small_sort;
 
-/// From where on a difference between arms is a change, in percent: limits of checks, as plain numbers.
+/// From where on a difference between arms is a change, in percent: limits of checks, as plain
+/// numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
     /// A smaller difference is none.
@@ -50,8 +54,9 @@ impl Figures {
         Some(100.0 * (high - low) / median)
     }
 
-    /// How much the figure changed from the first round to the last, in percent of their median, either way; zero where it went up and down. Of
-    /// fewer than three rounds nobody can tell a drift from noise.
+    /// How much the figure changed from the first round to the last, in percent of their median,
+    /// either way; zero where it went up and down. Of fewer than three rounds nobody can tell a
+    /// drift from noise.
     pub fn drift(&self) -> Option<f64> {
         let values = self.values();
         let (first, last) = (values.first()?, values.last()?);
@@ -79,7 +84,8 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// The effect of an arm against a reference. `noise` is how far the rounds of the baseline lie apart, in percent.
+    /// The effect of an arm against a reference. `noise` is how far the rounds of the baseline lie
+    /// apart, in percent.
     pub fn of(reference: &Figures, arm: &Figures, noise: f64) -> Option<Self> {
         let paired = paired(reference, arm);
         let (values, paired) = if paired.is_empty() {
@@ -153,8 +159,8 @@ fn paired(reference: &Figures, arm: &Figures) -> Vec<f64> {
         .collect()
 }
 
-/// The effect of a change over all its pairs of arms, if these agree: each pair's interval holds it. `None` where it differs from pair to pair, and where there
-/// are too few rounds to tell.
+/// The effect of a change over all its pairs of arms, if these agree: each pair's interval holds
+/// it. `None` where it differs from pair to pair, and where there are too few rounds to tell.
 pub fn pooled(arms: &[Figures], pairs: &[(&Pair, Effect)]) -> Option<Effect> {
     let all = pairs.iter();
     let all = all.flat_map(|(pair, _)| paired(&arms[pair.reference], &arms[pair.arm]));
@@ -170,7 +176,8 @@ pub fn pooled(arms: &[Figures], pairs: &[(&Pair, Effect)]) -> Option<Effect> {
     })
 }
 
-/// Between which values the median lies: what order statistics say of six values or more, else the least and the most, widened by `noise` percent.
+/// Between which values the median lies: what order statistics say of six values or more, else the
+/// least and the most, widened by `noise` percent.
 pub fn ends_of(values: &[f64], noise: f64) -> Option<(f64, f64)> {
     if let Some(ends) = range_of_median(values) {
         return Some(ends);
@@ -195,7 +202,8 @@ pub struct Pair {
     pub held: Set,
 }
 
-/// All pairs of arms of which one sets one variable more than the other. An arm that is no such other's is held against the one that sets nothing.
+/// All pairs of arms of which one sets one variable more than the other. An arm that is no such
+/// other's is held against the one that sets nothing.
 pub fn pairs(arms: &[Figures]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (arm, own) in arms.iter().enumerate() {
@@ -233,8 +241,8 @@ fn pair(arms: &[Figures], reference: usize, arm: usize) -> Pair {
     }
 }
 
-/// By how much time and throughput of two arms contradict each other, in percent: the arm is slower by one, and faster by the other. Zero where both
-/// agree, or one of them is not known.
+/// By how much time and throughput of two arms contradict each other, in percent: the arm is slower
+/// by one, and faster by the other. Zero where both agree, or one of them is not known.
 pub fn contradiction(reference: &Figures, arm: &Figures) -> f64 {
     let figures = [
         reference.seconds,
@@ -272,7 +280,8 @@ pub struct Interaction {
     pub without: (f64, f64),
 }
 
-/// Beside which other change this one's effects differ most: the effects lie apart from each other, by more than `change` percent.
+/// Beside which other change this one's effects differ most: the effects lie apart from each other,
+/// by more than `change` percent.
 pub fn interaction(pairs: &[(&Pair, Effect)], change: f64) -> Option<Interaction> {
     let mut held: Vec<(&String, &String)> = pairs.iter().flat_map(|(p, _)| &p.held).collect();
     held.sort_unstable();
@@ -386,7 +395,8 @@ pub fn size(effect: f64) -> String {
     }
 }
 
-/// The sizes of effects of one sign in words, outwards to the next whole percent: `11–12 %`; with their signs where these differ.
+/// The sizes of effects of one sign in words, outwards to the next whole percent: `11–12 %`; with
+/// their signs where these differ.
 pub fn sizes(least: f64, most: f64) -> String {
     if least.abs().max(most.abs()) < 0.1 {
         return "0.0 %".into();
@@ -410,8 +420,8 @@ pub fn sizes(least: f64, most: f64) -> String {
     }
 }
 
-/// The order of the arms in a round: each round begins with another, so that no arm always runs on a machine that another has just heated or
-/// left busy.
+/// The order of the arms in a round: each round begins with another, so that no arm always runs on
+/// a machine that another has just heated or left busy.
 pub fn order(arms: usize, round: u64) -> Vec<usize> {
     let first = match arms {
         0 => 0,

@@ -51,7 +51,8 @@ pub fn gdr_off() -> Set {
     Set::from([("NCCL_NET_GDR_LEVEL".to_owned(), "LOC".to_owned())])
 }
 
-/// The variables of an arm on the command line: `NAME=VALUE,NAME=VALUE`. A comma belongs to the value if no name follows it.
+/// The variables of an arm on the command line: `NAME=VALUE,NAME=VALUE`. A comma belongs to the
+/// value if no name follows it.
 ///
 /// # Errors
 ///
@@ -107,7 +108,8 @@ impl ArmRequest {
     }
 }
 
-/// The arms of a request: the baseline, the combinations of the switches, then the others, each once.
+/// The arms of a request: the baseline, the combinations of the switches, then the others, each
+/// once.
 pub fn arms(request: &ArmRequest) -> Vec<Arm> {
     let mut sets: Vec<Set> = vec![Set::new()];
     if request.switches {

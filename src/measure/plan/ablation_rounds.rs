@@ -1,4 +1,5 @@
-//! The rounds of an ablation: each starts every arm once, in another order, until the figures agree or the time is spent.
+//! The rounds of an ablation: each starts every arm once, in another order, until the figures agree
+//! or the time is spent.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -20,8 +21,9 @@ pub fn round_in_words(round: u64, rounds: u64) -> String {
     }
 }
 
-/// Carries out runs by `run`, which gets the arm and the round, and gives what each arm reached. An arm whose run has no valid figure is not run
-/// again: it would fail again. There are `rounds` at least while `is_spent` says that time is left. A run may add arms: they are run in the same
+/// Carries out runs by `run`, which gets the arm and the round, and gives what each arm reached. An
+/// arm whose run has no valid figure is not run again: it would fail again. There are `rounds` at
+/// least while `is_spent` says that time is left. A run may add arms: they are run in the same
 /// round.
 pub fn carry_out_rounds<E>(
     rounds: u64,
@@ -37,7 +39,8 @@ pub fn carry_out_rounds<E>(
             let known = bad.len().max(arms.get());
             figures.resize(known, Figures::default());
             bad.resize(known, false);
-            // Without the first round there is nothing to say. The baseline runs twice: else nobody knows how noisy it is.
+            // Without the first round there is nothing to say. The baseline runs twice: else nobody
+            // knows how noisy it is.
             let needed = round == 0 || (round == 1 && arm == 0);
             if (!needed && is_spent()) || bad.get(arm) != Some(&false) {
                 continue;

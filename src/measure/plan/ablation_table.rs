@@ -1,5 +1,6 @@
-//! A table of arms that somebody measured already, as people paste it into an issue: each row is an arm, or each column; paths that are on or off, or one
-//! column of settings; or a list of settings with their figures. What is read is kept as it is written.
+//! A table of arms that somebody measured already, as people paste it into an issue: each row is an
+//! arm, or each column; paths that are on or off, or one column of settings; or a list of settings
+//! with their figures. What is read is kept as it is written.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +14,12 @@ use crate::measure::plan::table_text::{Separator, TableRow, TableText, block};
 use crate::small_sort;
 use crate::source::Question;
 
-/// The name of the question: `{"bench":"ablation"}`, to which arms that were measured otherwise are the answer.
+/// The name of the question: `{"bench":"ablation"}`, to which arms that were measured otherwise are
+/// the answer.
 pub const NAME: &str = "ablation";
 
-/// The question which arms were measured otherwise than by a collective: by a job, or by somebody who wrote a table.
+/// The question which arms were measured otherwise than by a collective: by a job, or by somebody
+/// who wrote a table.
 pub fn question() -> Question {
     Question::bench(NAME, [])
 }
@@ -32,7 +35,8 @@ pub struct Table {
     /// How many ranks took part, where a person said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<u64>,
-    /// The unit of the throughput, as the column's head or its cells say it; absent where there are times only.
+    /// The unit of the throughput, as the column's head or its cells say it; absent where there are
+    /// times only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
     /// The rows.
@@ -119,7 +123,8 @@ impl Table {
         serde_json::json!({ "table": self })
     }
 
-    /// What each arm reached, in the order of the rows, the one that sets nothing first: equal rows are rounds of one arm.
+    /// What each arm reached, in the order of the rows, the one that sets nothing first: equal rows
+    /// are rounds of one arm.
     ///
     /// # Errors
     ///
@@ -210,7 +215,8 @@ fn tables(lines: &[&str], separators: &[Separator]) -> Result<Vec<(String, Part)
     }
 }
 
-/// The table whose head is this line, or whose first column is a head from it on; what stands above it, and where the text goes on.
+/// The table whose head is this line, or whose first column is a head from it on; what stands above
+/// it, and where the text goes on.
 fn table_at(
     lines: &[&str],
     at: usize,
@@ -617,7 +623,8 @@ fn list(lines: &[&str]) -> Option<Part> {
     read_rows(&heads, &[Column::Settings, figure], &whole).ok()
 }
 
-/// The tables of one text as one. What stands above each says what differs; where that is no setting, it is a change of its own.
+/// The tables of one text as one. What stands above each says what differs; where that is no
+/// setting, it is a change of its own.
 fn together(found: Vec<(String, Part)>) -> Result<Table, String> {
     let mut table = Table::default();
     let several = found.len() > 1;

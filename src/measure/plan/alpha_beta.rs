@@ -1,4 +1,5 @@
-//! The time of an all-reduce as a latency and a bandwidth (the postal model of Hockney): `t = α + S * 2(n-1)/n / β`.
+//! The time of an all-reduce as a latency and a bandwidth (the postal model of Hockney):
+//! `t = α + S * 2(n-1)/n / β`.
 
 use crate::measure::plan::collective::Collective;
 
@@ -24,7 +25,8 @@ impl AlphaBeta {
         size * Collective::AllReduce.bus_factor(self.ranks) / self.time(size) / 1e9
     }
 
-    /// The size, in bytes, at which latency and bandwidth take as long: half of β is reached there. `None` without a latency.
+    /// The size, in bytes, at which latency and bandwidth take as long: half of β is reached there.
+    /// `None` without a latency.
     pub fn knee(self) -> Option<f64> {
         let factor = Collective::AllReduce.bus_factor(self.ranks);
         (self.alpha > 0.0 && factor > 0.0).then(|| self.alpha * self.beta * 1e9 / factor)
@@ -40,8 +42,9 @@ pub struct Fit {
     pub apart: f64,
 }
 
-/// Fits the line to sizes in bytes and times in seconds, so that the sum of the squared relative errors is least: absolute ones would see the
-/// largest sizes only. `None` of fewer than three sizes, of one rank, or where no line with a positive start and a positive rate fits.
+/// Fits the line to sizes in bytes and times in seconds, so that the sum of the squared relative
+/// errors is least: absolute ones would see the largest sizes only. `None` of fewer than three
+/// sizes, of one rank, or where no line with a positive start and a positive rate fits.
 pub fn fit(measured: &[(f64, f64)], ranks: u64) -> Option<Fit> {
     let points: Vec<(f64, f64)> = measured
         .iter()

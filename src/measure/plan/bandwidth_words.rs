@@ -1,6 +1,7 @@
 //! A bandwidth in words, for the sentences of measurements.
 
-/// Bits per second in words, three digits: `12.5 GB/s`, of a rate below that of any cluster's network `117 kB/s`.
+/// Bits per second in words, three digits: `12.5 GB/s`, of a rate below that of any cluster's
+/// network `117 kB/s`.
 pub fn rate(rate: u64) -> String {
     let bytes = rate as f64 / 8.0;
     let (value, unit) = match bytes {

@@ -1,11 +1,14 @@
-//! Which nodes make a job slow: halves of it are measured, then halves of what is slow, until the smallest part is found.
+//! Which nodes make a job slow: halves of it are measured, then halves of what is slow, until the
+//! smallest part is found.
 //!
-//! A half that is notably faster than the whole has none of what makes it slow, and its nodes are *good*; one that is not is divided further. A node that is
-//! left alone is measured with a good one, and with a second one before it is accused. Where both halves are faster than the whole, what is slow lies
-//! between them. One bad node of N is found in log2(N) rounds of two measurements.
+//! A half that is notably faster than the whole has none of what makes it slow, and its nodes are
+//! *good*; one that is not is divided further. A node that is left alone is measured with a good
+//! one, and with a second one before it is accused. Where both halves are faster than the whole,
+//! what is slow lies between them. One bad node of N is found in log2(N) rounds of two
+//! measurements.
 //!
-//! Each part is compared with the one that it is a half of, and never with parts of other sizes: what a ring or a tree of fewer nodes reaches is close
-//! to what one of twice as many does.
+//! Each part is compared with the one that it is a half of, and never with parts of other sizes:
+//! what a ring or a tree of fewer nodes reaches is close to what one of twice as many does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +19,15 @@ use crate::nodeset;
 
 /// The member of a plan that says that parts of its nodes were measured.
 pub const BISECTED: &str = "bisected";
-/// After so many parts none of which is faster than the whole, no few nodes are to blame: halves, quarters and eighths.
+/// After so many parts none of which is faster than the whole, no few nodes are to blame: halves,
+/// quarters and eighths.
 const ALL_SLOW: usize = 14;
 
 /// A part of the nodes.
 type Part = Vec<usize>;
 
-/// What was measured: the nodes by their numbers, and the bus bandwidth in bits per second where that is valid.
+/// What was measured: the nodes by their numbers, and the bus bandwidth in bits per second where
+/// that is valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The nodes.
@@ -51,9 +56,11 @@ pub struct Bisection {
 pub struct Blame {
     /// Nodes that are slow with each good one that they were measured with.
     pub nodes: Vec<usize>,
-    /// Two nodes, or parts, that are fast each for themselves and slow with each other: what is between them.
+    /// Two nodes, or parts, that are fast each for themselves and slow with each other: what is
+    /// between them.
     pub between: Vec<(Part, Part)>,
-    /// Parts that are slow though each part of them is fast, however they are divided: what they share is too little for all of them.
+    /// Parts that are slow though each part of them is fast, however they are divided: what they
+    /// share is too little for all of them.
     pub together: Vec<Part>,
     /// Parts that are slow, and were not divided further.
     pub open: Vec<Part>,
@@ -62,7 +69,8 @@ pub struct Blame {
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// These parts are to be measured, one after the other: parts that are measured at once may share links, and slow each other down.
+    /// These parts are to be measured, one after the other: parts that are measured at once may
+    /// share links, and slow each other down.
     Measure(Vec<Part>),
     /// What makes it slow; of nothing, where no part is faster than the whole.
     Done(Blame),
@@ -88,8 +96,8 @@ struct Search<'m> {
     blame: Blame,
 }
 
-/// What to measure next of so many nodes, of which all together reached so much; or what came out. A part is slow where it reaches less than this share
-/// of what a half of it does.
+/// What to measure next of so many nodes, of which all together reached so much; or what came out.
+/// A part is slow where it reaches less than this share of what a half of it does.
 pub fn next(nodes: usize, whole: u64, measured: &[Measured], slow_below: Percent) -> Step {
     if nodes < 3 || whole == 0 {
         return Step::Done(Blame::default());
@@ -173,7 +181,8 @@ impl Search<'_> {
         }
     }
 
-    /// What one node of a slow part turns out to be with good ones, which are not of that part where there are others.
+    /// What one node of a slow part turns out to be with good ones, which are not of that part
+    /// where there are others.
     fn one(&mut self, one: usize, of: &[usize], above: u64) -> Found {
         let pair = |with: usize| {
             if one < with {
@@ -365,7 +374,8 @@ impl Bisection {
 mod tests {
     use super::*;
 
-    /// Measures until it is done, with what a part reaches in Gb/s; what came out, after how many parts and rounds.
+    /// Measures until it is done, with what a part reaches in Gb/s; what came out, after how many
+    /// parts and rounds.
     fn found(nodes: usize, reach: impl Fn(&[usize]) -> Option<f64>) -> (Blame, usize, usize) {
         let bits = |part: &[usize]| reach(part).map(|gigabits| (gigabits * 1e9) as u64);
         let all: Part = (0..nodes).collect();

@@ -1,7 +1,8 @@
 //! The collectives that are measured, and what their bandwidths mean.
 //!
-//! Sizes and bandwidths are those of nccl-tests (`doc/PERFORMANCE.md`): GB is 10^9 bytes; algbw = size / time; busbw = algbw × a factor that takes
-//! out the number of ranks, so that it can be held against what the hardware carries in one direction.
+//! Sizes and bandwidths are those of nccl-tests (`doc/PERFORMANCE.md`): GB is 10^9 bytes; algbw =
+//! size / time; busbw = algbw × a factor that takes out the number of ranks, so that it can be held
+//! against what the hardware carries in one direction.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +44,8 @@ impl Collective {
         )
     }
 
-    /// busbw / algbw with this many ranks. Source: nccl-tests `doc/PERFORMANCE.md`, and `src/*.cu`, `…GetBw`.
+    /// busbw / algbw with this many ranks. Source: nccl-tests `doc/PERFORMANCE.md`, and `src/*.cu`,
+    /// `…GetBw`.
     pub fn bus_factor(self, ranks: u64) -> f64 {
         let n = ranks.max(1) as f64;
         match self {
@@ -57,7 +59,8 @@ impl Collective {
         }
     }
 
-    /// Algorithm bandwidth: `bytes` are the operation's size as nccl-tests counts it ([`Shape`]), `seconds` the time of one operation.
+    /// Algorithm bandwidth: `bytes` are the operation's size as nccl-tests counts it ([`Shape`]),
+    /// `seconds` the time of one operation.
     pub fn algbw(self, bytes: u64, seconds: f64) -> Option<BitRate> {
         let rate = bytes as f64 * 8.0 / seconds;
         (seconds > 0.0 && rate.is_finite()).then_some(BitRate(rate as u64))
@@ -86,8 +89,9 @@ impl Collective {
     }
 }
 
-/// The elements of a rank's buffers. The size of an operation is the larger of both: for all-gather, reduce-scatter, scatter, gather and all-to-all
-/// all ranks' parts together, as nccl-tests counts it.
+/// The elements of a rank's buffers. The size of an operation is the larger of both: for
+/// all-gather, reduce-scatter, scatter, gather and all-to-all all ranks' parts together, as
+/// nccl-tests counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Elements that a rank sends.

@@ -1,8 +1,10 @@
 //! A flag that all ranks must know of, by a reduction of one number, against gathering objects.
 //!
-//! PyTorch gathers objects in two steps (`torch/distributed/distributed_c10d.py`, `all_gather_object`): each rank's pickle has its own length, so the
-//! lengths are gathered first (one int64 of each rank), then the pickles, each padded to the longest. Both steps are awaited, since the host must read what
-//! came; a flag is awaited too. What pickling itself costs, in Python, comes on top and is not measured.
+//! PyTorch gathers objects in two steps (`torch/distributed/distributed_c10d.py`,
+//! `all_gather_object`): each rank's pickle has its own length, so the lengths are gathered first
+//! (one int64 of each rank), then the pickles, each padded to the longest. Both steps are awaited,
+//! since the host must read what came; a flag is awaited too. What pickling itself costs, in
+//! Python, comes on top and is not measured.
 
 use serde::Serialize;
 
@@ -35,7 +37,8 @@ pub fn points(ranks: u64, object: u64, rounds: u64, trials: u64) -> Vec<Point> {
     ]
 }
 
-/// What was measured: a flag by reduction against gathered objects. Times are in seconds, of one round.
+/// What was measured: a flag by reduction against gathered objects. Times are in seconds, of one
+/// round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Flags {
     /// How many rounds there were.
@@ -53,7 +56,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Reads the rows of a plan of [`points`]; `None` where they are of something else, or one was not measured.
+    /// Reads the rows of a plan of [`points`]; `None` where they are of something else, or one was
+    /// not measured.
     pub fn of(rows: &[Row]) -> Option<Self> {
         let [lengths, objects, flag] = rows else {
             return None;

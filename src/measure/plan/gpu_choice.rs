@@ -54,8 +54,9 @@ pub(super) fn occupied(facts: &Facts, node: Id, pci: &str) -> Option<String> {
     }
 }
 
-/// The GPU for each port, of those that CUDA shows: the one whose nearest adapter has the port, else one to which that adapter is as near as any, else one of
-/// its NUMA node. If all are far, the ports take the GPUs in turn.
+/// The GPU for each port, of those that CUDA shows: the one whose nearest adapter has the port,
+/// else one to which that adapter is as near as any, else one of its NUMA node. If all are far, the
+/// ports take the GPUs in turn.
 pub(super) fn nearest_gpus(
     facts: &Facts,
     node: Id,

@@ -1,4 +1,5 @@
-//! The arms where the host moves the data (verbs, sockets): what each changes of a rank's placement, since no library reads a variable there.
+//! The arms where the host moves the data (verbs, sockets): what each changes of a rank's
+//! placement, since no library reads a variable there.
 
 use super::ablation::Set;
 use super::ablation_arms::gdr_off;
@@ -7,7 +8,8 @@ use super::run::{Backend, RankPlacement};
 
 /// Sockets in place of RDMA: NCCL's variable, so that the same checks judge it.
 const SOCKETS: (&str, &str) = ("NCCL_IB_DISABLE", "1");
-/// All ranks on one of their node's rails: its number from 1, and the name of the first node's port.
+/// All ranks on one of their node's rails: its number from 1, and the name of the first node's
+/// port.
 pub(super) const RAIL: &str = "rail";
 /// Connections between two ranks.
 pub(super) const STREAMS: &str = "streams";
@@ -16,7 +18,8 @@ const MESSAGE: &str = "message";
 /// Bytes of a packet.
 pub(super) const MTU: &str = "mtu";
 
-/// Whether what is on GPUs in the baseline is there in an arm that sets this: sockets carry the host's memory, and so does an adapter that may reach no GPU.
+/// Whether what is on GPUs in the baseline is there in an arm that sets this: sockets carry the
+/// host's memory, and so does an adapter that may reach no GPU.
 pub(super) fn is_on_gpus(set: &Set, backend: Backend) -> bool {
     let is_off = |(name, value): (&str, &str)| set.get(name).is_some_and(|own| own == value);
     let without_gdr = || (gdr_off().iter()).all(|(name, value)| is_off((name, value)));

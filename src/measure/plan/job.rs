@@ -13,7 +13,8 @@ use crate::source::Question;
 pub struct JobPlan {
     /// The command, word by word.
     pub command: Vec<String>,
-    /// What finds the figure of merit in its output; absent where the time that it takes is the figure.
+    /// What finds the figure of merit in its output; absent where the time that it takes is the
+    /// figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
     /// Whether less is better.

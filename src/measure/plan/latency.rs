@@ -1,6 +1,8 @@
-//! One large reduction against a thousand small ones of the same bytes together, and what operations of all sizes cost.
+//! One large reduction against a thousand small ones of the same bytes together, and what
+//! operations of all sizes cost.
 //!
-//! The large one is the last point of the plan, the small ones the one before: so a recording tells them again.
+//! The large one is the last point of the plan, the small ones the one before: so a recording tells
+//! them again.
 
 use serde::Serialize;
 
@@ -60,7 +62,8 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Reads the rows of a plan of [`points`] over so many ranks; `None` where they are of something else, or one of the two was not measured.
+    /// Reads the rows of a plan of [`points`] over so many ranks; `None` where they are of
+    /// something else, or one of the two was not measured.
     pub fn of(rows: &[Row], ranks: u64) -> Option<Self> {
         let (large, rest) = rows.split_last()?;
         let (small, sweep) = rest.split_last()?;

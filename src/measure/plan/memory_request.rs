@@ -56,7 +56,8 @@ impl MemoryRequest {
         }
     }
 
-    /// Places the data of these operations. GPUs come last: arms are compared by the last operation.
+    /// Places the data of these operations. GPUs come last: arms are compared by the last
+    /// operation.
     pub fn place(self, points: Vec<Point>) -> Vec<Point> {
         let on_gpus = points.iter().map(|point| Point {
             gpu_memory: true,

@@ -13,8 +13,8 @@ pub struct Choice {
     pub why: Arc<str>,
 }
 
-/// The library that `--nccl` names, else the one of the environment and of the Python that would run a training, else the system's: in the order in
-/// which the probe `nccl` lists them.
+/// The library that `--nccl` names, else the one of the environment and of the Python that would
+/// run a training, else the system's: in the order in which the probe `nccl` lists them.
 ///
 /// # Errors
 ///

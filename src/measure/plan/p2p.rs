@@ -91,7 +91,8 @@ impl Plan {
         Deserialize::deserialize(value).map_err(|e| e.to_string())
     }
 
-    /// The measurements in their order: each GPU with the host first, so that one that does not answer at all is known before its pairs are tried.
+    /// The measurements in their order: each GPU with the host first, so that one that does not
+    /// answer at all is known before its pairs are tried.
     pub fn cells(&self) -> Vec<Cell> {
         let gpu = |pci: &Arc<str>| End::Gpu(Arc::clone(pci));
         let mut cells = Vec::new();
@@ -152,24 +153,28 @@ pub enum Outcome {
 /// The numbers of a measurement whose bytes were right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Numbers {
-    /// What the copies carry, both directions together where there are two: the median of the trials.
+    /// What the copies carry, both directions together where there are two: the median of the
+    /// trials.
     pub bandwidth: BitRate,
     /// How far the middle half of the trials lies apart, of the median.
     pub spread: Percent,
     /// How long a small copy takes, of many in a row; not where both directions copy at once.
     pub latency: Option<Seconds>,
-    /// Whether the bytes go from GPU to GPU, and not through memory of the host; `None` with the host.
+    /// Whether the bytes go from GPU to GPU, and not through memory of the host; `None` with the
+    /// host.
     pub direct: Option<bool>,
 }
 
 impl Numbers {
-    /// Whether the trials agree enough for their median to count: the middle half of them lies no further apart than this.
+    /// Whether the trials agree enough for their median to count: the middle half of them lies no
+    /// further apart than this.
     pub fn is_steady(&self, most: Percent) -> bool {
         self.spread <= most
     }
 }
 
-/// `CUDA_ERROR_DEVICE_UNAVAILABLE` (another process has the GPU for itself), `CUDA_ERROR_NOT_PERMITTED`.
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE` (another process has the GPU for itself),
+/// `CUDA_ERROR_NOT_PERMITTED`.
 const DENIED: [u64; 2] = [46, 800];
 
 impl Outcome {

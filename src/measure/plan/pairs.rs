@@ -7,11 +7,13 @@
 //! {"bench":"pairs","counters":1}                          what node 1's interfaces and ports counted meanwhile
 //! ```
 //!
-//! The plan stands where each recording says whether something was measured beside collectives ([`ablation_table::question`]): one that says no says so of pairs too.
+//! The plan stands where each recording says whether something was measured beside collectives
+//! ([`ablation_table::question`]): one that says no says so of pairs too.
 //!
-//! A first pass measures all pairs of adapters of the same rail, several at a time, and none of them twice at once ([`crate::measure::plan::pairs::schedule`]); a second
-//! one those that were bad, alone. Adapters of different rails are measured on request, and nobody is accused for what they carry: rails may have networks
-//! of their own.
+//! A first pass measures all pairs of adapters of the same rail, several at a time, and none of
+//! them twice at once ([`crate::measure::plan::pairs::schedule`]); a second one those that were
+//! bad, alone. Adapters of different rails are measured on request, and nobody is accused for what
+//! they carry: rails may have networks of their own.
 
 pub mod backend_choice;
 pub mod counted;
@@ -131,7 +133,8 @@ pub struct Rail {
     /// What its link carries by its own word, in bits per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<u64>,
-    /// What its hardware carries, in bits per second; absent where nobody knows it, and where software is the link.
+    /// What its hardware carries, in bits per second; absent where nobody knows it, and where
+    /// software is the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u64>,
     /// The RDMA device and port on it, where there is one.
@@ -202,9 +205,11 @@ pub struct Reach {
     pub to: usize,
     /// The rail.
     pub rail: usize,
-    /// How long a connection took to open and to be answered, in microseconds; why it did not, where it did not.
+    /// How long a connection took to open and to be answered, in microseconds; why it did not,
+    /// where it did not.
     pub tcp: Result<u64, String>,
-    /// The largest packet that was answered with fragmentation forbidden, headers of IP and UDP counted, in bytes; absent where none was.
+    /// The largest packet that was answered with fragmentation forbidden, headers of IP and UDP
+    /// counted, in bytes; absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<u64>,
 }
@@ -215,13 +220,16 @@ pub struct Flow {
     /// What arrived, in bytes.
     #[serde(default)]
     pub bytes: u64,
-    /// In how long, in microseconds: by the receiver's clock, or by the sender's until the last acknowledgement of an RDMA write.
+    /// In how long, in microseconds: by the receiver's clock, or by the sender's until the last
+    /// acknowledgement of an RDMA write.
     #[serde(default)]
     pub micros: u64,
-    /// Segments with data that the sender sent, those that it sent again counted (`tcpi_data_segs_out`); of RDMA the packets that carried what arrived.
+    /// Segments with data that the sender sent, those that it sent again counted
+    /// (`tcpi_data_segs_out`); of RDMA the packets that carried what arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<u64>,
-    /// Segments that it sent again (`tcpi_total_retrans`); of RDMA how often its port had to begin again ([`counted::again`]), where it counts that.
+    /// Segments that it sent again (`tcpi_total_retrans`); of RDMA how often its port had to begin
+    /// again ([`counted::again`]), where it counts that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<u64>,
     /// The least time of a byte, or of a small RDMA write, there and back, in nanoseconds.
@@ -230,7 +238,8 @@ pub struct Flow {
     /// Why it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// Of RDMA that failed: whether this way was the one that works, so that the way back is to blame. Absent where it was not tried.
+    /// Of RDMA that failed: whether this way was the one that works, so that the way back is to
+    /// blame. Absent where it was not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived: Option<bool>,
     /// What the sender's port and interface counted meanwhile, of what is no traffic.
@@ -306,7 +315,8 @@ impl Plan {
         Question::bench(NAME, [("reach", (node as u64).into())])
     }
 
-    /// The question what a node's interfaces and ports counted: a list of [`Counted`], one for each rail.
+    /// The question what a node's interfaces and ports counted: a list of [`Counted`], one for each
+    /// rail.
     pub fn counters_of(node: usize) -> Question {
         Question::bench(NAME, [("counters", (node as u64).into())])
     }
@@ -348,7 +358,8 @@ impl Plan {
         self.nodes.get(end.0)?.rails.get(end.1)
     }
 
-    /// The adapter's name: the node's, and its interface's, or its RDMA port's where that was measured, where it has several.
+    /// The adapter's name: the node's, and its interface's, or its RDMA port's where that was
+    /// measured, where it has several.
     pub fn name(&self, end: End) -> String {
         let host = self.nodes.get(end.0).map_or("?", |node| &node.host);
         match self.rail(end) {
@@ -397,7 +408,8 @@ impl Results {
         }
     }
 
-    /// What is valid of a way: the second measurement where there is one, since then nothing else was under way.
+    /// What is valid of a way: the second measurement where there is one, since then nothing else
+    /// was under way.
     pub fn flow(&self, way: PairDirection) -> Option<&Flow> {
         self.second.get(&way).or_else(|| self.first.get(&way))
     }
@@ -491,7 +503,8 @@ impl Results {
     ///
     /// # Errors
     ///
-    /// The refusal of the plan: nothing was measured; or what of the plan is not understood; or a reply that the plan has and the recording does not.
+    /// The refusal of the plan: nothing was measured; or what of the plan is not understood; or a
+    /// reply that the plan has and the recording does not.
     pub fn read(source: &dyn Source) -> Result<Self, Refusal> {
         match Self::read_known(source)? {
             (results, None) => Ok(results),

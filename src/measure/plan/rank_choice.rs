@@ -76,8 +76,8 @@ pub struct ChosenRanks {
 }
 
 impl ChosenRanks {
-    /// The plan of these operations in so many runs of the baseline. The seed must differ from that of each earlier measurement: what a buffer still holds of it
-    /// is wrong then.
+    /// The plan of these operations in so many runs of the baseline. The seed must differ from that
+    /// of each earlier measurement: what a buffer still holds of it is wrong then.
     pub fn plan(self, points: Vec<Point>, rounds: u64, seed: u64) -> Plan {
         Plan {
             backend: self.backend,
@@ -208,7 +208,8 @@ fn choose_nccl_ranks(
     })
 }
 
-/// Ranks with RDMA writes from GPU to GPU: one for each GPU, and two at least, which share a single GPU.
+/// Ranks with RDMA writes from GPU to GPU: one for each GPU, and two at least, which share a single
+/// GPU.
 fn choose_verbs_on_gpus(
     facts: &Facts,
     node: Id,
@@ -248,8 +249,9 @@ fn refuse_occupied(
     }
 }
 
-/// Gives ranks that use sockets the addresses of these names, which may be interfaces, else those of the node's rails; ranks that use RDMA an address
-/// for sockets in its place, where the node has one.
+/// Gives ranks that use sockets the addresses of these names, which may be interfaces, else those
+/// of the node's rails; ranks that use RDMA an address for sockets in its place, where the node has
+/// one.
 ///
 /// # Errors
 ///

@@ -6,7 +6,8 @@ use crate::fact::value::written;
 use crate::measure::plan::run::Point;
 use crate::source::wire::Line;
 
-/// What became of a rank in a run: the answer to `{"bench":"collective","arm":…,"round":…,"rank":…}`.
+/// What became of a rank in a run: the answer to
+/// `{"bench":"collective","arm":…,"round":…,"rank":…}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankReply {
     /// How it ended.
@@ -23,7 +24,8 @@ pub struct RankReply {
     /// The library's version, as it says itself: `2.21.3`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The device that it used where the backend chose one, and how: `mlx5_0/1 GID 3`, `eth0 10.0.0.1`.
+    /// The device that it used where the backend chose one, and how: `mlx5_0/1 GID 3`,
+    /// `eth0 10.0.0.1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The host's name.
@@ -32,7 +34,8 @@ pub struct RankReply {
     /// Files in shared memory that the rank left when it was killed, and that were removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<String>,
-    /// What its port carried from the connection to the last point, of whomever: proof that the device was used. Absent where the backend does not ask.
+    /// What its port carried from the connection to the last point, of whomever: proof that the
+    /// device was used. Absent where the backend does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<Carried>,
     /// How its adapter came to the GPU's memory, or why it did not; absent where it was not to.
@@ -79,14 +82,17 @@ written! {
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum GpuMemoryAccess {
-        /// CUDA hands the memory out as a file, which the adapter's driver maps: `cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`.
+        /// CUDA hands the memory out as a file, which the adapter's driver maps:
+        /// `cuMemGetHandleForAddressRange`, `ibv_reg_dmabuf_mr`.
         DmaBuf = "DMA-BUF",
-        /// A module of the kernel knows the address as a GPU's (`nvidia_peermem`): `ibv_reg_mr` takes it like any other.
+        /// A module of the kernel knows the address as a GPU's (`nvidia_peermem`): `ibv_reg_mr`
+        /// takes it like any other.
         PeerMemory = "peer memory",
     }
 }
 
-/// What a port counted: the difference of two readings of its counters in sysfs. Absent where the device does not count it.
+/// What a port counted: the difference of two readings of its counters in sysfs. Absent where the
+/// device does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carried {
     /// Bytes sent (`port_xmit_data`, which counts words of four).
@@ -104,7 +110,8 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// What was counted between an earlier reading and this one. A counter that was set back in between says nothing.
+    /// What was counted between an earlier reading and this one. A counter that was set back in
+    /// between says nothing.
     pub fn since(self, earlier: Self) -> Self {
         let since = |now: Option<u64>, then: Option<u64>| now?.checked_sub(then?);
         Carried {
@@ -132,7 +139,8 @@ pub enum Ended {
         /// What the library says of it.
         error: String,
     },
-    /// It did not end by the deadline, made no step for longer than its steps before took, and was killed.
+    /// It did not end by the deadline, made no step for longer than its steps before took, and was
+    /// killed.
     #[default]
     Hung,
     /// It did not end by the deadline, and went on until it was killed.
@@ -172,9 +180,11 @@ pub struct PointReply {
     /// What was measured.
     #[serde(flatten)]
     pub point: Point,
-    /// How long each trial took, in milliseconds, all its operations together: by the device's clock where there is one.
+    /// How long each trial took, in milliseconds, all its operations together: by the device's
+    /// clock where there is one.
     pub ms: Vec<f64>,
-    /// Which part of its trials the rank was ready to run and had no CPU, in percent; absent where the kernel does not count that.
+    /// Which part of its trials the rank was ready to run and had no CPU, in percent; absent where
+    /// the kernel does not count that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited: Option<f64>,
     /// Elements whose value was looked at after the last trial.

@@ -1,4 +1,5 @@
-//! The runs of collectives as they were made: what each rank measured, and what the ranks of an arm measured together.
+//! The runs of collectives as they were made: what each rank measured, and what the ranks of an arm
+//! measured together.
 
 use super::reply::{Ended, PointReply, RankReply};
 use super::statistics;
@@ -30,7 +31,8 @@ pub struct RunResult {
 pub struct Row {
     /// The point.
     pub point: Point,
-    /// How long one operation took in each trial, in seconds: the mean over the ranks. Empty where a rank did not measure it.
+    /// How long one operation took in each trial, in seconds: the mean over the ranks. Empty where
+    /// a rank did not measure it.
     pub seconds: Vec<f64>,
     /// Trials that came first and did not count, in the run that had most of them.
     pub warmups: u64,
@@ -141,7 +143,8 @@ impl Results {
     }
 }
 
-/// How long an operation took in each trial: the mean over the ranks, as nccl-tests has it. `replies` has one of each rank.
+/// How long an operation took in each trial: the mean over the ranks, as nccl-tests has it.
+/// `replies` has one of each rank.
 pub fn trial_seconds(replies: &[&PointReply], iterations: u64) -> Vec<f64> {
     let trials = replies.iter().map(|reply| reply.ms.len()).min();
     (0..trials.unwrap_or(0))
@@ -154,7 +157,8 @@ pub fn trial_seconds(replies: &[&PointReply], iterations: u64) -> Vec<f64> {
 }
 
 impl RunResult {
-    /// The ranks that did not end well, those first that ended by themselves, the earliest first: the others ended because of them.
+    /// The ranks that did not end well, those first that ended by themselves, the earliest first:
+    /// the others ended because of them.
     pub fn troubles(&self) -> Vec<(usize, &RankReply)> {
         let mut troubles: Vec<(usize, &RankReply)> = self
             .ranks

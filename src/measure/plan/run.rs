@@ -1,7 +1,9 @@
-//! What is measured: the ranks, the operations, the arms, and the runs in the order in which they were made.
+//! What is measured: the ranks, the operations, the arms, and the runs in the order in which they
+//! were made.
 //!
-//! A *run* is one start of all ranks, in fresh processes, since NCCL reads its environment once. An *arm* is what a run changes of the environment;
-//! the first one, the baseline, changes nothing. A *point* is one operation of one size. A *trial* is one timed repetition within a run.
+//! A *run* is one start of all ranks, in fresh processes, since NCCL reads its environment once. An
+//! *arm* is what a run changes of the environment; the first one, the baseline, changes nothing. A
+//! *point* is one operation of one size. A *trial* is one timed repetition within a run.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +41,8 @@ pub struct RankPlacement {
     /// The GPU, by its PCI address; absent where the data is in the host's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
-    /// The RDMA device and port (`mlx5_0/1`), or the interface's address for sockets; absent where the backend chooses.
+    /// The RDMA device and port (`mlx5_0/1`), or the interface's address for sockets; absent where
+    /// the backend chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The row of the port's GID table; absent where it is the one that NCCL would choose.
@@ -80,16 +83,20 @@ pub struct Point {
     pub in_place: bool,
     /// Operations that are timed together: small ones are timed many in a row.
     pub iterations: u64,
-    /// Whether the process waits for each of them before it begins the next, as one that looks at the result does; else a device may have several to do.
+    /// Whether the process waits for each of them before it begins the next, as one that looks at
+    /// the result does; else a device may have several to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaited: bool,
-    /// Whether a smaller size is measured where this one takes too long: nobody asked for this size.
+    /// Whether a smaller size is measured where this one takes too long: nobody asked for this
+    /// size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adaptive: bool,
-    /// Whether RDMA writes go from GPU to GPU, where the backend has the choice (verbs): else the data is in the host's memory. NCCL's is always on GPUs.
+    /// Whether RDMA writes go from GPU to GPU, where the backend has the choice (verbs): else the
+    /// data is in the host's memory. NCCL's is always on GPUs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gpu_memory: bool,
-    /// Trials that come first and do not count; absent where they go on until they are steady. A reply has how many there were.
+    /// Trials that come first and do not count; absent where they go on until they are steady. A
+    /// reply has how many there were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmups: Option<u64>,
     /// Trials that count.
@@ -97,12 +104,14 @@ pub struct Point {
 }
 
 impl Point {
-    /// What a rank does of it: trials, those of a warm-up that is soon steady among them, and to prepare and verify.
+    /// What a rank does of it: trials, those of a warm-up that is soon steady among them, and to
+    /// prepare and verify.
     pub fn steps(&self) -> u64 {
         self.warmups.unwrap_or(STEADY) + self.trials + 2
     }
 
-    /// A sum of single-precision numbers over all ranks, out of place, in whole elements of each rank.
+    /// A sum of single-precision numbers over all ranks, out of place, in whole elements of each
+    /// rank.
     pub fn all_reduce(bytes: u64, ranks: u64) -> Self {
         Self::single_precision(Collective::AllReduce, bytes, ranks)
     }
@@ -133,7 +142,8 @@ impl Point {
 /// So many warm-up trials in a row that take as long as each other are steady.
 pub const STEADY: u64 = 3;
 
-/// Operations of this size that are timed together: small ones take less than a clock and a barrier tell.
+/// Operations of this size that are timed together: small ones take less than a clock and a barrier
+/// tell.
 pub fn iterations(bytes: u64) -> u64 {
     match bytes {
         0..0x10_0000 => 100,
@@ -253,7 +263,8 @@ impl Plan {
             .collect()
     }
 
-    /// Takes the sizes and repetitions that ranks have settled on, so that all further runs have the same.
+    /// Takes the sizes and repetitions that ranks have settled on, so that all further runs have
+    /// the same.
     pub fn adopt(&mut self, measured: &[Point]) {
         let own = self.points.iter_mut().chain(&mut self.baseline_points);
         for (own, measured) in own.zip(measured) {

@@ -1,5 +1,5 @@
-//! The same operation in parts of a job: inside each node, with one rank of each node, and in the whole job. What is slow in the whole is slow in a part,
-//! or where the parts meet.
+//! The same operation in parts of a job: inside each node, with one rank of each node, and in the
+//! whole job. What is slow in the whole is slow in a part, or where the parts meet.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use crate::source::{Answer, Question, Source};
 /// The name of the question: `{"bench":"scopes"}`.
 const NAME: &str = "scopes";
 
-/// The member of a plan that says that the whole was compared with its parts, and something follows from them.
+/// The member of a plan that says that the whole was compared with its parts, and something follows
+/// from them.
 pub const COMPARED: &str = "compared";
 
 /// What a part of a job reached.
@@ -97,11 +98,12 @@ pub struct Scopes {
     /// The whole job.
     #[serde(default)]
     pub whole: Option<Scope>,
-    /// What nodes that are equals carry to each other over all rails of one, one way and alone, in bits per second; absent where pairs were not measured.
+    /// What nodes that are equals carry to each other over all rails of one, one way and alone, in
+    /// bits per second; absent where pairs were not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u64>,
-    /// What the links between these nodes carry by the word of their hardware, in bits per second: over sockets no more than CPUs are expected to move;
-    /// absent where nobody knows it.
+    /// What the links between these nodes carry by the word of their hardware, in bits per second:
+    /// over sockets no more than CPUs are expected to move; absent where nobody knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<u64>,
     /// Parts of the nodes that were measured to find what makes the whole slow.
@@ -110,7 +112,8 @@ pub struct Scopes {
     /// Whether the connections were changed to find it: these runs are arms of the whole's plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub arms: bool,
-    /// How long each step of an operation of few bytes takes from one rank to the next, in nanoseconds; absent where that was not measured.
+    /// How long each step of an operation of few bytes takes from one rank to the next, in
+    /// nanoseconds; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_ns: Option<u64>,
 }
@@ -164,14 +167,16 @@ impl Scopes {
         (whole.busbw > 0).then(|| inside.busbw as f64 / whole.busbw as f64)
     }
 
-    /// By how much it would be, if it reached what the network between the nodes carries, or what a node reaches where that is less.
+    /// By how much it would be, if it reached what the network between the nodes carries, or what a
+    /// node reaches where that is less.
     pub fn expected(&self) -> Option<f64> {
         let (inside, binding) = (self.usual_inside()?, self.binding()?);
         Some(inside.busbw as f64 / binding as f64)
     }
 
-    /// What the network between the nodes was seen to carry: what equal pairs carry, else what the fastest part of the nodes reaches. One rank of each node
-    /// is no measure of it: a slow node slows these ranks as much as all of them.
+    /// What the network between the nodes was seen to carry: what equal pairs carry, else what the
+    /// fastest part of the nodes reaches. One rank of each node is no measure of it: a slow node
+    /// slows these ranks as much as all of them.
     fn network(&self) -> Option<u64> {
         let parts = self.bisection.iter().flat_map(|all| &all.parts);
         let several = parts.filter(|part| part.nodes.len() > 1);
@@ -179,7 +184,8 @@ impl Scopes {
             .or_else(|| several.filter_map(|part| part.busbw).max())
     }
 
-    /// What the whole should reach: what the network between the nodes carries, by its links where these are known, or what a node reaches where that is less.
+    /// What the whole should reach: what the network between the nodes carries, by its links where
+    /// these are known, or what a node reaches where that is less.
     fn binding(&self) -> Option<u64> {
         let network = self.network().max(self.links)?;
         let inside = self.usual_inside().map_or(network, |scope| scope.busbw);
@@ -194,7 +200,8 @@ impl Scopes {
         ))
     }
 
-    /// Nodes that alone reach less than this share of what is usual, and less than the network carries where that was measured, each with what it reaches.
+    /// Nodes that alone reach less than this share of what is usual, and less than the network
+    /// carries where that was measured, each with what it reaches.
     pub fn slow_alone(&self, share: Percent) -> Vec<(&str, u64)> {
         let usual = self.usual_inside().map_or(0, |scope| scope.busbw) as f64;
         let slow = self.inside.iter();
@@ -219,8 +226,10 @@ impl Scopes {
         (!slow.is_empty()).then(|| format!("{all} by itself, where {usual} are usual"))
     }
 
-    /// How the whole does against a node and against what was expected: `3 nodes are 12× slower than one; 2.1× expected`; without a cause. Where nobody
-    /// measured what the network carries it says so: `3 nodes are 12× slower than one; what two of them carry was not measured`.
+    /// How the whole does against a node and against what was expected:
+    /// `3 nodes are 12× slower than one; 2.1× expected`; without a cause. Where nobody measured
+    /// what the network carries it says so:
+    /// `3 nodes are 12× slower than one; what two of them carry was not measured`.
     pub fn against_one(&self, slow_below: Percent) -> Option<String> {
         let whole = self.whole.as_ref().filter(|whole| whole.nodes > 1)?;
         let nodes = whole.nodes;
@@ -267,7 +276,8 @@ impl Scopes {
         share.is_some_and(|(seen, links)| (seen as f64) < slow_below.0 / 100.0 * links as f64)
     }
 
-    /// The sentence: `multi-node is 9.1× slower than single-node: one rank a node carries 10.0 GB/s between the nodes`.
+    /// The sentence:
+    /// `multi-node is 9.1× slower than single-node: one rank a node carries 10.0 GB/s between the nodes`.
     pub fn sentence(&self) -> Option<String> {
         let slowdown = self.slowdown()?;
         let head = match slowdown {

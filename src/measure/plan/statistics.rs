@@ -10,7 +10,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The standard deviation of all values there are, of their mean, in percent; `None` without values, or where the mean is not above zero.
+/// The standard deviation of all values there are, of their mean, in percent; `None` without
+/// values, or where the mean is not above zero.
 pub fn variation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|mean| *mean > 0.0)?;
     let squares = values
@@ -20,8 +21,9 @@ pub fn variation(values: &[f64]) -> Option<f64> {
     Some(100.0 * (squares / values.len() as f64).sqrt() / mean)
 }
 
-/// How far the middle half of the values lies apart, of the median, in percent: one trial that was disturbed does not count against the
-/// others. `None` without values, or where the median is not above zero.
+/// How far the middle half of the values lies apart, of the median, in percent: one trial that was
+/// disturbed does not count against the others. `None` without values, or where the median is not
+/// above zero.
 pub fn spread(values: &[f64]) -> Option<f64> {
     let values = sorted(values);
     let median = quantile(&values, 0.5).filter(|median| *median > 0.0)?;
@@ -40,15 +42,17 @@ pub fn upper_quartile(values: &[f64]) -> Option<f64> {
     quantile(&sorted(values), 0.75)
 }
 
-/// Between which of the values the true median lies with a probability of 95 % or more, by order statistics; `None` of fewer than six, of which
-/// not even the least and the most enclose it so surely.
+/// Between which of the values the true median lies with a probability of 95 % or more, by order
+/// statistics; `None` of fewer than six, of which not even the least and the most enclose it so
+/// surely.
 pub fn range_of_median(values: &[f64]) -> Option<(f64, f64)> {
     let values = sorted(values);
     let n = values.len();
     if n < 6 {
         return None;
     }
-    // The values at `out` places from both ends enclose it unless fewer than `out` + 1 of n fall on one side: each falls there half of the time.
+    // The values at `out` places from both ends enclose it unless fewer than `out` + 1 of n fall on
+    // one side: each falls there half of the time.
     let mut out = 0;
     let mut beyond = 0.5f64.powi(n.min(1000) as i32);
     let mut one = beyond;
@@ -69,7 +73,8 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     values
 }
 
-/// The value below which this part of sorted values lies, in between two of them as much as it falls between.
+/// The value below which this part of sorted values lies, in between two of them as much as it
+/// falls between.
 fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = part * last as f64;
@@ -108,7 +113,8 @@ mod tests {
     fn few_values_do_not_enclose_the_median() {
         let upto = |n: usize| (1..=n).map(|v| v as f64).collect::<Vec<_>>();
         assert_eq!(range_of_median(&upto(5)), None);
-        // Tables of the sign test: 6 to 8 values: the ends; 9 to 11: one in; 12: two in; 20: five in.
+        // Tables of the sign test: 6 to 8 values: the ends; 9 to 11: one in; 12: two in; 20: five
+        // in.
         for (n, range) in [
             (6, (1.0, 6.0)),
             (8, (1.0, 8.0)),

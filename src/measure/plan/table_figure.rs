@@ -1,6 +1,8 @@
-//! Times and throughputs as people write them into tables: `1:50:12`, `101.2s`, `1h 43m`, `1,089 tokens/s`, `1.089 ± 0.003`.
+//! Times and throughputs as people write them into tables: `1:50:12`, `101.2s`, `1h 43m`,
+//! `1,089 tokens/s`, `1.089 ± 0.003`.
 
-/// A number above zero, half of its last digit, and the unit that stands behind it (empty if none does).
+/// A number above zero, half of its last digit, and the unit that stands behind it (empty if none
+/// does).
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WrittenNumber<'t> {
     /// The number.

@@ -1,4 +1,5 @@
-//! What people write for the settings of an arm: `NCCL_IB_DISABLE=1`, "IB disabled + no P2P", "baseline", "sockets", `ib-off+shm-off`.
+//! What people write for the settings of an arm: `NCCL_IB_DISABLE=1`, "IB disabled + no P2P",
+//! "baseline", "sockets", `ib-off+shm-off`.
 
 use super::ablation::Set;
 
@@ -69,7 +70,8 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The path that a head names, and whether it says that the path is off: `IB`, `use P2P`, `SHM disabled`. `None` where it says more.
+/// The path that a head names, and whether it says that the path is off: `IB`, `use P2P`,
+/// `SHM disabled`. `None` where it says more.
 pub(super) fn head(text: &str) -> Option<(&'static SwitchedPath, bool)> {
     let words = words(text);
     let mut found = words.iter().filter_map(|word| path_of(word));

@@ -1,4 +1,5 @@
-//! Tables in text: lines to cells, whatever stands between them. Nothing is known here of what a table says.
+//! Tables in text: lines to cells, whatever stands between them. Nothing is known here of what a
+//! table says.
 
 /// Rows that one table may have.
 pub(super) const ROWS: usize = 1000;

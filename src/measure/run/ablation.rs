@@ -45,9 +45,11 @@ pub struct AblationRequest {
     pub budget: Duration,
     /// How long a run may take.
     pub deadline: Duration,
-    /// The plan to which arms are added; where its baseline was measured already, the rounds go on from there.
+    /// The plan to which arms are added; where its baseline was measured already, the rounds go on
+    /// from there.
     pub begun: Option<Plan>,
-    /// Says by NCCL's log whether GPUDirect RDMA is used between nodes: an arm without it is added then. `None` adds none.
+    /// Says by NCCL's log whether GPUDirect RDMA is used between nodes: an arm without it is added
+    /// then. `None` adds none.
     pub uses_gdr: Option<fn(Digest) -> bool>,
 }
 

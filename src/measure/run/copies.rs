@@ -13,7 +13,8 @@ use crate::source::recording::Recording;
 use crate::source::wire::Line;
 use crate::source::{Question, Reply};
 
-/// Measures each copy of a plan, and records it in the place where the recording says that nothing was measured.
+/// Measures each copy of a plan, and records it in the place where the recording says that nothing
+/// was measured.
 pub fn measure_copies(
     recording: &mut Recording,
     plan: &Plan,
@@ -24,8 +25,8 @@ pub fn measure_copies(
     record_runs(recording, (NAME, Plan::question()), plan.to_value(), lines);
 }
 
-/// Measures each cell of the plan. If copies between a GPU and the host fail, the GPU is not tried further; if a copy between two GPUs fails, both directions
-/// at once are not tried.
+/// Measures each cell of the plan. If copies between a GPU and the host fail, the GPU is not tried
+/// further; if a copy between two GPUs fails, both directions at once are not tried.
 fn run_plan(plan: &Plan, started_ns: u64, deadline: Duration, show: ShowProgress) -> Vec<Line> {
     let cells: HashMap<Question, Cell> = plan
         .cells()

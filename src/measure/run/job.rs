@@ -1,4 +1,5 @@
-//! Runs the user's own job as a child that can be killed: an intermediate process watches the doctor, so that nothing of the job outlives it.
+//! Runs the user's own job as a child that can be killed: an intermediate process watches the
+//! doctor, so that nothing of the job outlives it.
 
 #![expect(clippy::disallowed_methods, reason = "the user's job is started")]
 
@@ -134,7 +135,8 @@ fn read_lines(pipe: impl Read, events: &SyncSender<Vec<u8>>) {
     }
 }
 
-/// The intermediate process: starts the command, ends what it leaves running, exits with its status, and ends it if the doctor is gone.
+/// The intermediate process: starts the command, ends what it leaves running, exits with its
+/// status, and ends it if the doctor is gone.
 ///
 /// # Errors
 ///
@@ -158,7 +160,8 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
         }
     };
     std::thread::spawn(|| {
-        // The parent never writes; its end of stdin closes when the parent is gone, however it ended, or when the time is up.
+        // The parent never writes; its end of stdin closes when the parent is gone, however it
+        // ended, or when the time is up.
         let mut nothing = [0];
         while std::io::stdin()
             .read(&mut nothing)
@@ -173,7 +176,8 @@ pub fn serve(mut command: impl Iterator<Item = OsString>) -> std::io::Result<i32
     Ok(as_a_shell_has_it(status?))
 }
 
-/// Ends what is left of the job, in whatever session it runs: a worker that lives on has GPUs and ports that the next run needs.
+/// Ends what is left of the job, in whatever session it runs: a worker that lives on has GPUs and
+/// ports that the next run needs.
 fn end_descendants(when: &str) {
     static ONE: Mutex<()> = Mutex::new(());
     let _turn = ONE.lock().unwrap_or_else(PoisonError::into_inner);

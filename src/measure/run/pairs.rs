@@ -1,7 +1,8 @@
-//! Measurements between two nodes over sockets: reachability, packet size, bandwidth and round trip. RDMA writes are measured in [`rdma`].
+//! Measurements between two nodes over sockets: reachability, packet size, bandwidth and round
+//! trip. RDMA writes are measured in [`rdma`].
 //!
-//! Each adapter has a *responder*: a TCP listener that answers pings, receives data and echoes bytes, and a UDP socket that reports the size of
-//! packets. It ignores peers without its token.
+//! Each adapter has a *responder*: a TCP listener that answers pings, receives data and echoes
+//! bytes, and a UDP socket that reports the size of packets. It ignores peers without its token.
 
 pub mod backend_decision;
 mod dial;
@@ -348,8 +349,9 @@ pub fn counters(interface: &str) -> Counted {
     counted
 }
 
-/// The current values of a port's (`mlx5_0/1`) `wanted` counters (Documentation/ABI/stable/sysfs-class-infiniband: `counters` and `hw_counters`; some
-/// drivers, such as mlx4 and bnxt_re, have the latter at the device).
+/// The current values of a port's (`mlx5_0/1`) `wanted` counters
+/// (Documentation/ABI/stable/sysfs-class-infiniband: `counters` and `hw_counters`; some drivers,
+/// such as mlx4 and bnxt_re, have the latter at the device).
 #[expect(clippy::disallowed_methods, reason = "the counters are read")]
 pub fn port_counters(port: &str, wanted: impl Fn(&str) -> bool) -> Counted {
     let mut counted = BTreeMap::new();

@@ -15,7 +15,8 @@ use crate::measure::plan::run::{NAME, Plan, Point, Run};
 use crate::source::recording::Recording;
 use crate::source::wire::Line;
 
-/// Carries out one run; with a team, on all of its nodes. One rank's steps go to `progress`: it speaks for all.
+/// Carries out one run; with a team, on all of its nodes. One rank's steps go to `progress`: it
+/// speaks for all.
 ///
 /// # Errors
 ///

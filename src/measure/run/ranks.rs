@@ -1,9 +1,12 @@
-//! Runs the ranks of a collective: one child process for each on this node, until each has ended or is killed.
+//! Runs the ranks of a collective: one child process for each on this node, until each has ended or
+//! is killed.
 //!
-//! The children report their steps, exchange addresses through this process, and write their log, all of which is read continuously, so that no child
-//! blocks on a pipe. When a child fails, the others get a moment to report what they saw; then their process groups are killed. A child that makes no step
-//! for much longer than its steps before took is hung, and its last step is known; one that has not ended at the deadline and still makes steps is slow. If
-//! this process ends, in whatever way, the children see their stdin close and exit.
+//! The children report their steps, exchange addresses through this process, and write their log,
+//! all of which is read continuously, so that no child blocks on a pipe. When a child fails, the
+//! others get a moment to report what they saw; then their process groups are killed. A child that
+//! makes no step for much longer than its steps before took is hung, and its last step is known;
+//! one that has not ended at the deadline and still makes steps is slow. If this process ends, in
+//! whatever way, the children see their stdin close and exit.
 
 use crate::live::clock;
 use crate::live::environment;
@@ -40,7 +43,8 @@ pub struct RankProcess<'r> {
     pub started_ns: u64,
     /// How long a whole run may take.
     pub deadline: Duration,
-    /// Changes to this process's environment for all ranks; `None` removes a variable. An arm's variables take precedence.
+    /// Changes to this process's environment for all ranks; `None` removes a variable. An arm's
+    /// variables take precedence.
     pub base: &'r [(String, Option<String>)],
     /// The program to run as rank, if it is not this one.
     pub program: Option<PathBuf>,
@@ -60,14 +64,16 @@ impl RankProcess<'_> {
 
 /// The ranks on other nodes, as a node's ranks reach them.
 pub trait RemoteRanks: Send + Sync {
-    /// Contributes the values of this node's ranks to all-gather `number`; returns those of all ranks of all nodes, in rank order.
+    /// Contributes the values of this node's ranks to all-gather `number`; returns those of all
+    /// ranks of all nodes, in rank order.
     ///
     /// # Errors
     ///
     /// Why the all-gather cannot complete.
     fn all_gather(&self, number: u64, own: Vec<Value>) -> Result<Vec<Value>, String>;
 
-    /// Waits until the run fails on another node, and returns why; `None` if it ended well everywhere.
+    /// Waits until the run fails on another node, and returns why; `None` if it ended well
+    /// everywhere.
     fn wait_for_failure(&self) -> Option<String>;
 
     /// Reports to the other nodes that the run failed here.
@@ -83,19 +89,22 @@ pub struct LocalRanks {
     pub remote: Arc<dyn RemoteRanks>,
 }
 
-/// How many times as long as the longest operation before a rank may take over one, and how long at least, until it is hung.
+/// How many times as long as the longest operation before a rank may take over one, and how long at
+/// least, until it is hung.
 const STALL_TIMES: u32 = 10;
 const STALL_LEAST: Duration = Duration::from_secs(20);
 /// The same for a rank that got on until the deadline.
 const GETS_ON_TIMES: u32 = 3;
 const GETS_ON_LEAST: Duration = Duration::from_secs(1);
-/// For how long ranks are watched to see whether one works: on a slow network TCP may wait for seconds until it sends again what was lost.
+/// For how long ranks are watched to see whether one works: on a slow network TCP may wait for
+/// seconds until it sends again what was lost.
 const WORK_SAMPLE: Duration = Duration::from_secs(5);
 /// How often they are looked at in that time.
 const WORK_POLL: Duration = Duration::from_millis(50);
 /// How long the other ranks may take to report after a rank failed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long killed processes may take to exit: the driver first frees a GPU's memory. One that takes longer is abandoned.
+/// How long killed processes may take to exit: the driver first frees a GPU's memory. One that
+/// takes longer is abandoned.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long reading the rest of a log may take after its process has exited.
 const LOG_DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
@@ -116,7 +125,8 @@ pub fn run(
     run_part(how, plan, run, None, progress)
 }
 
-/// The same for a run on several nodes: `part` names the ranks of this node, and only these get a line.
+/// The same for a run on several nodes: `part` names the ranks of this node, and only these get a
+/// line.
 pub fn run_part(
     how: &RankProcess<'_>,
     plan: &Plan,
@@ -389,7 +399,8 @@ impl Rank {
         Some((STALL_TIMES * longest).max(STALL_LEAST))
     }
 
-    /// How long it was on a CPU, where that means that it gets on: a backend that polls uses one while it hangs, too.
+    /// How long it was on a CPU, where that means that it gets on: a backend that polls uses one
+    /// while it hangs, too.
     fn worked(&self) -> Option<Duration> {
         let pid = self.child.as_ref().map(Child::id);
         let pid = pid.filter(|_| self.sleeps || is_local(&self.step))?;
@@ -467,7 +478,8 @@ fn is_local(step: &str) -> bool {
     step.ends_with(": preparing")
 }
 
-/// Whether one of the ranks gets on by its work: they are watched until one does, for [`WORK_SAMPLE`] at most.
+/// Whether one of the ranks gets on by its work: they are watched until one does, for
+/// [`WORK_SAMPLE`] at most.
 fn one_works<'r>(ranks: impl Iterator<Item = &'r Rank>) -> bool {
     let before: Vec<(&Rank, Duration)> = ranks
         .filter_map(|rank| Some((rank, rank.worked()?)))
@@ -483,7 +495,8 @@ fn one_works<'r>(ranks: impl Iterator<Item = &'r Rank>) -> bool {
     false
 }
 
-/// When ranks that wait for no other one of this node have made no step for too long; `None` if nothing was learnt of one of them.
+/// When ranks that wait for no other one of this node have made no step for too long; `None` if
+/// nothing was learnt of one of them.
 fn stalls(ranks: &[Rank]) -> Option<Instant> {
     let open = ranks.iter().filter(|rank| rank.waits_for_no_rank());
     let ends: Option<Vec<Instant>> = open
@@ -525,7 +538,8 @@ fn first_failure(ranks: &[Rank], first: usize) -> Option<String> {
     })
 }
 
-/// Records an end for the ranks that still run: they hang, or wait for one that failed, maybe on another node.
+/// Records an end for the ranks that still run: they hang, or wait for one that failed, maybe on
+/// another node.
 fn end_running(
     ranks: &mut [Rank],
     first: usize,
@@ -578,7 +592,8 @@ fn end_running(
     }
 }
 
-/// Kills all processes that remain, with their process groups, and reaps them. One in uninterruptible sleep is abandoned.
+/// Kills all processes that remain, with their process groups, and reaps them. One in
+/// uninterruptible sleep is abandoned.
 fn reap(ranks: &mut [Rank]) {
     // Ranks that reported their end exit by themselves.
     let closed = clock::now() + GRACE;
@@ -608,8 +623,8 @@ fn reap(ranks: &mut [Rank]) {
     }
 }
 
-/// Removes what killed ranks left in shared memory: the files that they used, and new files of ranks that died before they could be examined. Files
-/// in use stay.
+/// Removes what killed ranks left in shared memory: the files that they used, and new files of
+/// ranks that died before they could be examined. Files in use stay.
 fn remove_leftovers(ranks: &mut [Rank], before: &BTreeSet<String>) {
     if !ranks.iter().any(|rank| rank.killed || rank.ended_badly()) {
         return;

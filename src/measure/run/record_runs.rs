@@ -8,7 +8,8 @@ use crate::source::Question;
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
 
-/// Puts a plan and the lines of its runs in the place where the recording says that nothing was measured, and ends the recording.
+/// Puts a plan and the lines of its runs in the place where the recording says that nothing was
+/// measured, and ends the recording.
 pub(super) fn record_runs(
     recording: &mut Recording,
     (benchmark, question): (&str, Question),

@@ -1,4 +1,5 @@
-//! Nodes that measure collectives together: each starts its own ranks, and rank 0 gathers the replies.
+//! Nodes that measure collectives together: each starts its own ranks, and rank 0 gathers the
+//! replies.
 
 mod bisection;
 mod members;
@@ -31,9 +32,11 @@ use crate::measure::plan::run::{NAME, Plan, Point};
 use crate::measure::plan::scope::{Scope, Scopes};
 use crate::source::recording::Recording;
 
-/// How long nodes wait for rank 0's next step: it may measure alone, or judge. If it is gone they know at once.
+/// How long nodes wait for rank 0's next step: it may measure alone, or judge. If it is gone they
+/// know at once.
 pub const NEXT: Duration = Duration::from_secs(3600);
-/// How long nodes wait for each other if there is nothing to do, beyond the time that a run may take.
+/// How long nodes wait for each other if there is nothing to do, beyond the time that a run may
+/// take.
 pub const SLACK: Duration = Duration::from_secs(20);
 
 /// The nodes that measure together.
@@ -78,7 +81,8 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// The plan by which they measured it, for arms beside it: with the operation as its parts have it.
+    /// The plan by which they measured it, for arms beside it: with the operation as its parts have
+    /// it.
     pub fn for_arms(&self) -> Plan {
         let last = self.plan.points.len().saturating_sub(1);
         let mut plan = self.plan.clone();
@@ -93,7 +97,8 @@ impl Whole {
 }
 
 impl Team {
-    /// Measures these operations with all ranks, then the last of them in parts of the job, and records all at rank 0. Says why nothing was measured.
+    /// Measures these operations with all ranks, then the last of them in parts of the job, and
+    /// records all at rank 0. Says why nothing was measured.
     ///
     /// # Errors
     ///
@@ -130,7 +135,8 @@ impl Team {
         Ok(None)
     }
 
-    /// What rank 0 recorded of all ranks together, for all nodes; `None` if it is not valid: there is nothing to compare its parts with.
+    /// What rank 0 recorded of all ranks together, for all nodes; `None` if it is not valid: there
+    /// is nothing to compare its parts with.
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ pub struct NodeAbility {
     pub unable: Option<String>,
 }
 
-/// The backend of all nodes, and why. Rank 0's request counts; if that leaves the choice, RDMA takes that all nodes can use it.
+/// The backend of all nodes, and why. Rank 0's request counts; if that leaves the choice, RDMA
+/// takes that all nodes can use it.
 pub fn choose_backend(nodes: &[(String, NodeAbility)]) -> (Backend, Why) {
     let request = nodes
         .first()

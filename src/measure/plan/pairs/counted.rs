@@ -1,12 +1,14 @@
 //! Which counters of ports say that packets had to be sent again.
 //!
-//! A reliable connection hides its losses: what was lost is sent again, and the application sees less bandwidth at most. The ports of both ends count it,
-//! and each direction is measured by itself, so that what rises meanwhile belongs to it.
+//! A reliable connection hides its losses: what was lost is sent again, and the application sees
+//! less bandwidth at most. The ports of both ends count it, and each direction is measured by
+//! itself, so that what rises meanwhile belongs to it.
 
 use super::Counted;
 
-/// Rise at the sender each time it begins again: at a negative acknowledgement of a sequence error, which the receiver sends for a packet that is missing,
-/// and where no acknowledgement came in time (mlx5, mlx4 and hns; soft-RoCE; bnxt_re; EFA; irdma).
+/// Rise at the sender each time it begins again: at a negative acknowledgement of a sequence error,
+/// which the receiver sends for a packet that is missing, and where no acknowledgement came in time
+/// (mlx5, mlx4 and hns; soft-RoCE; bnxt_re; EFA; irdma).
 const AGAIN: [&str; 9] = [
     "packet_seq_err",
     "local_ack_timeout_err",
@@ -19,14 +21,16 @@ const AGAIN: [&str; 9] = [
     "tcpRetransSegs",
 ];
 
-/// How often the sender had to begin again, by what its port counted. Soft-RoCE does not count what no acknowledgement came for in time: its
-/// `completer_retry_err` rises on a busy machine that loses nothing.
+/// How often the sender had to begin again, by what its port counted. Soft-RoCE does not count what
+/// no acknowledgement came for in time: its `completer_retry_err` rises on a busy machine that
+/// loses nothing.
 pub fn again(sender: &Counted) -> u64 {
     let risen = AGAIN.iter().filter_map(|name| sender.get(*name));
     risen.sum()
 }
 
-/// Whether a port's counter is no traffic: what it means is known ([`crate::fact::counter_table::meaning`]), and it is a fault, a loss or a wait.
+/// Whether a port's counter is no traffic: what it means is known
+/// ([`crate::fact::counter_table::meaning`]), and it is a fault, a loss or a wait.
 pub fn is_wanted(name: &str) -> bool {
     let meaning = crate::fact::counter_table::meaning(name);
     meaning.is_some_and(|meaning| meaning.class != crate::fact::counter::CounterClass::Traffic)

@@ -28,8 +28,9 @@ pub enum Blame {
     Pair(End, End),
 }
 
-/// The fewest that explain all bad pairs. An end is accused by pairs with several others that are bad, and by none that is good: what has a good pair
-/// can work. Where only two ends were tried, both are named as a pair: which of them it is, two ends cannot tell.
+/// The fewest that explain all bad pairs. An end is accused by pairs with several others that are
+/// bad, and by none that is good: what has a good pair can work. Where only two ends were tried,
+/// both are named as a pair: which of them it is, two ends cannot tell.
 pub fn blame(tried: &[Tried]) -> Vec<Blame> {
     let mut open: Vec<&Tried> = tried.iter().filter(|tried| tried.bad).collect();
     let mut found = Vec::new();

@@ -7,7 +7,8 @@ use crate::fact::{Facts, Id, Subject, interface, netdev, node, path, port};
 use crate::measure::plan::gpu_choice::{choose_gpus, nearest_gpus, occupied};
 use crate::measure::plan::port_choice::active_ports;
 
-/// The rails of these names, else those of the ports that jobs use, else the interface with the address that reaches rank 0.
+/// The rails of these names, else those of the ports that jobs use, else the interface with the
+/// address that reaches rank 0.
 ///
 /// # Errors
 ///
@@ -37,7 +38,8 @@ pub fn choose_rails(
     rail(facts, node, found, Some(address), None).map(|rail| vec![rail])
 }
 
-/// The RDMA ports of these names, else those that jobs use, whether or not their interfaces have addresses.
+/// The RDMA ports of these names, else those that jobs use, whether or not their interfaces have
+/// addresses.
 ///
 /// # Errors
 ///
@@ -132,7 +134,8 @@ fn addresses(facts: &Facts, interface: Id) -> Vec<IpAddr> {
     list.collect()
 }
 
-/// What the hardware of a port carries, by its wire and by PCIe; of an interface without one by its own word.
+/// What the hardware of a port carries, by its wire and by PCIe; of an interface without one by its
+/// own word.
 fn of_hardware(facts: &Facts, node: Id, interface: Option<Id>, port: Option<Id>) -> Option<u64> {
     let rate = match (port, interface) {
         (Some(port), _) => {

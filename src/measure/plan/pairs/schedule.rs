@@ -1,10 +1,12 @@
-//! Which pairs of nodes are measured at the same time: every pair once, and no adapter in two pairs at once.
+//! Which pairs of nodes are measured at the same time: every pair once, and no adapter in two pairs
+//! at once.
 
 /// An adapter of a node: its place among the nodes, and its rail.
 pub type End = (usize, usize);
 
-/// The pairs of nodes in rounds: each pair is in one round, each node in at most one pair of a round. N − 1 rounds for an even number of nodes, N for an
-/// odd one, which is the least there can be.
+/// The pairs of nodes in rounds: each pair is in one round, each node in at most one pair of a
+/// round. N − 1 rounds for an even number of nodes, N for an odd one, which is the least there can
+/// be.
 ///
 /// The circle method: one node stays, the others move on by one place each round.
 pub fn nodes(count: usize) -> Vec<Vec<(usize, usize)>> {
@@ -34,7 +36,8 @@ pub fn along_rails(count: usize, rails: usize) -> Vec<Vec<(End, End)>> {
     nodes(count).into_iter().map(pairs).collect()
 }
 
-/// The pairs of adapters of different nodes and of different rails in rounds: as many times the rounds of the nodes as there are other rails.
+/// The pairs of adapters of different nodes and of different rails in rounds: as many times the
+/// rounds of the nodes as there are other rails.
 pub fn across_rails(count: usize, rails: usize) -> Vec<Vec<(End, End)>> {
     let mut rounds = Vec::new();
     for shift in 1..rails {

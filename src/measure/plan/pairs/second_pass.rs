@@ -11,7 +11,8 @@ use crate::fact::suspect::SuspectProblem;
 /// The most rounds of the second pass.
 const AGAIN: usize = 16;
 
-/// How often a bad pair is measured alone; the fastest flow counts. What holds up a flow once, a processor that is busy, seldom does it each time.
+/// How often a bad pair is measured alone; the fastest flow counts. What holds up a flow once, a
+/// processor that is busy, seldom does it each time.
 const ATTEMPTS: usize = 3;
 /// How often at most, where pairs became well meanwhile: something that passes holds them up.
 const ATTEMPTS_UNSTEADY: usize = 6;
@@ -26,8 +27,9 @@ pub struct SecondPass {
 }
 
 impl SecondPass {
-    /// What the next attempt measures of what is bad now; nothing where the attempts are over. What was bad at first has its attempts whatever comes of
-    /// them: a loss is told by the packets of all.
+    /// What the next attempt measures of what is bad now; nothing where the attempts are over. What
+    /// was bad at first has its attempts whatever comes of them: a loss is told by the packets of
+    /// all.
     pub fn next(&mut self, bad: Vec<Vec<(End, End)>>) -> Vec<Vec<(End, End)>> {
         let count = bad.iter().map(Vec::len).sum();
         if self.begun == 0 {
@@ -81,7 +83,9 @@ pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
     rounds
 }
 
-/// Keeps the flow that carried most, with the segments of all flows, since the fastest lost little by chance, and the least round trip of all. One that failed is kept if no other carried anything.
+/// Keeps the flow that carried most, with the segments of all flows, since the fastest lost little
+/// by chance, and the least round trip of all. One that failed is kept if no other carried
+/// anything.
 pub fn keep_faster(flows: &mut BTreeMap<PairDirection, Flow>, way: PairDirection, flow: Flow) {
     let Some(kept) = flows.get_mut(&way) else {
         flows.insert(way, flow);

@@ -1,4 +1,5 @@
-//! What the pairs say: the fewest nodes, adapters, rails or pairs that explain all that is wrong, and one sentence.
+//! What the pairs say: the fewest nodes, adapters, rails or pairs that explain all that is wrong,
+//! and one sentence.
 
 mod gpus;
 pub mod hopeless;
@@ -49,7 +50,8 @@ pub struct Suspect {
     pub slowed: bool,
     /// The ways that accuse it.
     pub ways: Vec<PairDirection>,
-    /// The counters of ports and interfaces that rose meanwhile, at which end and in which direction: `n2/eth1 rx_dropped +77`; empty where none did.
+    /// The counters of ports and interfaces that rose meanwhile, at which end and in which
+    /// direction: `n2/eth1 rx_dropped +77`; empty where none did.
     pub counted: Vec<String>,
 }
 
@@ -87,7 +89,8 @@ pub struct Range {
     pub most: f64,
 }
 
-/// All that is accused; what explains most comes first. Which pairs are outliers is a matter of limits.
+/// All that is accused; what explains most comes first. Which pairs are outliers is a matter of
+/// limits.
 pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
     let plan = &results.plan;
     let thresholds = &Thresholds::new(limits, plan.backend);
@@ -123,7 +126,8 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         let mut told: BTreeSet<PairDirection> = BTreeSet::new();
         for blame in accused(results, &tried) {
             let of_blame = |way: &&PairDirection| blame.covers(way.ends());
-            // A weak sign tells how far a problem reaches. By itself it is none: a busy processor gives as much.
+            // A weak sign tells how far a problem reaches. By itself it is none: a busy processor
+            // gives as much.
             if !strong.iter().any(|way| blame.covers(way.ends())) {
                 continue;
             }
@@ -167,8 +171,9 @@ fn tried(
     tried.collect()
 }
 
-/// The fewest that explain the bad pairs, whatever became of the pairs of which a reply is missing: what is accused only if they are well, or only if
-/// they are bad, is not accused, and its bad pairs are by themselves.
+/// The fewest that explain the bad pairs, whatever became of the pairs of which a reply is missing:
+/// what is accused only if they are well, or only if they are bad, is not accused, and its bad
+/// pairs are by themselves.
 fn accused(results: &Results, tried: &[Tried]) -> Vec<Blame> {
     let way = |from, to| PairDirection { from, to };
     let is_missing = |(from, to): (End, End)| {
@@ -230,7 +235,8 @@ pub fn range(results: &Results) -> Option<Range> {
     range_of(results, |way| results.flow(way))
 }
 
-/// What equals carry one way: the upper quarter of all ways, since one bad node of three is in most of them.
+/// What equals carry one way: the upper quarter of all ways, since one bad node of three is in most
+/// of them.
 pub fn usual(results: &Results) -> Option<f64> {
     usual_of(results, |way| results.flow(way)?.rate())
 }
@@ -441,7 +447,8 @@ fn bad(
     with_weak(ways, is)
 }
 
-/// The ways that show a problem clearly, and those that share an end with one of them and show it weakly.
+/// The ways that show a problem clearly, and those that share an end with one of them and show it
+/// weakly.
 fn with_weak(ways: &[PairDirection], is: impl Fn(&PairDirection, bool) -> bool) -> Bad {
     let strong: BTreeSet<PairDirection> =
         ways.iter().filter(|way| is(way, false)).copied().collect();

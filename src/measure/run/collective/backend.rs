@@ -24,15 +24,18 @@ pub struct Identity {
 
 /// One rank's connections and buffers.
 ///
-/// The harness drives all ranks alike. For each point: `prepare`; `poison`, and `fill` in pieces; for each warm-up and each trial a barrier and `run`;
-/// then, not timed, `poison` and `fill` once more, a barrier, `run` with one iteration, and `result` in pieces, which must then be right. Buffers live in
-/// the backend: in the GPU's memory or the host's.
+/// The harness drives all ranks alike. For each point: `prepare`; `poison`, and `fill` in pieces;
+/// for each warm-up and each trial a barrier and `run`; then, not timed, `poison` and `fill` once
+/// more, a barrier, `run` with one iteration, and `result` in pieces, which must then be right.
+/// Buffers live in the backend: in the GPU's memory or the host's.
 ///
-/// In place, the buffers are laid out as in nccl-tests: the input is at the rank's part of the output (all-gather, gather), the output at the rank's
-/// part of the input (reduce-scatter, scatter), otherwise both are the same. All-to-all and send-recv have no in-place form.
+/// In place, the buffers are laid out as in nccl-tests: the input is at the rank's part of the
+/// output (all-gather, gather), the output at the rank's part of the input (reduce-scatter,
+/// scatter), otherwise both are the same. All-to-all and send-recv have no in-place form.
 ///
-/// Each backend's module has `pub fn connect(job: &RankJob, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure>`, which
-/// reports the library and device as soon as they are known.
+/// Each backend's module has
+/// `pub fn connect(job: &RankJob, exchange: &mut RankExchange) -> Result<Box<dyn Backend>, Failure>`,
+/// which reports the library and device as soon as they are known.
 pub trait Backend {
     /// Allocates the buffers of this point, reusing those of an earlier one.
     ///
@@ -48,15 +51,17 @@ pub trait Backend {
     /// A copy to the device failed.
     fn fill(&mut self, at: usize, send: &[u8]) -> Result<(), Failure>;
 
-    /// Fills the output buffer with bytes that no result has; in place, before `fill`, so that the input stays.
+    /// Fills the output buffer with bytes that no result has; in place, before `fill`, so that the
+    /// input stays.
     ///
     /// # Errors
     ///
     /// The device failed.
     fn poison(&mut self) -> Result<(), Failure>;
 
-    /// Runs the point's operation `point.iterations` times and returns the time taken, by the device's clock if there is one. If the point is
-    /// `awaited`, each operation is awaited before the next begins.
+    /// Runs the point's operation `point.iterations` times and returns the time taken, by the
+    /// device's clock if there is one. If the point is `awaited`, each operation is awaited before
+    /// the next begins.
     ///
     /// # Errors
     ///
@@ -70,7 +75,8 @@ pub trait Backend {
     /// A copy from the device failed.
     fn result(&mut self, from: usize, into: &mut [u8]) -> Result<(), Failure>;
 
-    /// The traffic of the rank's port since the rank was connected, if the port counts. Asked once, after the last point.
+    /// The traffic of the rank's port since the rank was connected, if the port counts. Asked once,
+    /// after the last point.
     fn carried(&self) -> Option<Carried> {
         None
     }

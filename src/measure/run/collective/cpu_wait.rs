@@ -1,4 +1,5 @@
-//! How long a thread or a process was on a CPU, and how long it was ready and had none (Documentation/scheduler/sched-stats.rst).
+//! How long a thread or a process was on a CPU, and how long it was ready and had none
+//! (Documentation/scheduler/sched-stats.rst).
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,7 +1,8 @@
 //! The NCCL backend: buffers in GPU memory, operations in a stream, timed by the device's clock.
 //!
-//! The communicator is the blocking one that programs use; a rank that waits in it forever is killed by its parent. While an operation runs, the
-//! communicator is polled for asynchronous errors, because its kernel would hang then.
+//! The communicator is the blocking one that programs use; a rank that waits in it forever is
+//! killed by its parent. While an operation runs, the communicator is polled for asynchronous
+//! errors, because its kernel would hang then.
 
 mod buffers;
 
@@ -23,8 +24,8 @@ use driver::{Context, DeviceMemory, Event, Stream};
 
 /// What the output buffer holds before an operation: no value of the test data.
 const POISON: u8 = 0xa5;
-/// How often to poll for an operation's end without a pause, and the longest pause afterwards. The device's clock times the operations, so pauses do
-/// not matter, unless each operation is awaited.
+/// How often to poll for an operation's end without a pause, and the longest pause afterwards. The
+/// device's clock times the operations, so pauses do not matter, unless each operation is awaited.
 const LOOKS: u32 = 64;
 const LOOKS_AWAITED: u32 = 4096;
 const LONGEST: Duration = Duration::from_millis(1);
@@ -94,7 +95,8 @@ pub(super) fn connect(
     }))
 }
 
-/// A rank on its GPU. Fields are dropped in order: the communicator's kernels end before the memory is freed.
+/// A rank on its GPU. Fields are dropped in order: the communicator's kernels end before the memory
+/// is freed.
 struct NcclBackend {
     rank: usize,
     ranks: usize,

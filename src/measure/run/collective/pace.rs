@@ -1,5 +1,5 @@
-//! Sizes and repetitions that fit the time of a run: a slow network is measured with less, and not called a hang. All ranks decide by the slowest one, so that
-//! all decide alike.
+//! Sizes and repetitions that fit the time of a run: a slow network is measured with less, and not
+//! called a hang. All ranks decide by the slowest one, so that all decide alike.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ pub(super) const WARM_UPS: u64 = 20;
 const APART: f64 = 1.05;
 /// How long warm-up trials go on that do not get steady.
 const WARM_UP_TIME: Duration = Duration::from_secs(2);
-/// How long an operation of a size that nobody asked for takes at most, in seconds: longer ones say no more.
+/// How long an operation of a size that nobody asked for takes at most, in seconds: longer ones say
+/// no more.
 const LONG: f64 = 1.0;
 
 /// The point with a size and repetitions that fit: each trial takes a part of `share` seconds.
@@ -35,7 +36,8 @@ pub(super) fn settle(
     backend: &mut dyn Backend,
     exchange: &mut RankExchange,
 ) -> Result<Point, Failure> {
-    // Points with and without GPUs' memory are compared with each other, and so are repetitions that somebody chose.
+    // Points with and without GPUs' memory are compared with each other, and so are repetitions
+    // that somebody chose.
     let is_own = point.iterations != iterations(point.bytes) || point.iterations == 1;
     let is_fixed = !point.adaptive && is_own;
     if is_fixed || job.points.iter().any(|point| point.gpu_memory) {
@@ -123,7 +125,8 @@ impl Pace {
         self.longest = self.longest.max(time.as_secs_f64());
     }
 
-    /// Whether warm-up ends on all ranks after trials of these times: the last of them are steady, or it took long enough.
+    /// Whether warm-up ends on all ranks after trials of these times: the last of them are steady,
+    /// or it took long enough.
     pub(super) fn is_warm(
         &self,
         times: &[Duration],
@@ -140,7 +143,8 @@ impl Pace {
         Ok(all.iter().all(|one| one.as_bool() == Some(true)))
     }
 
-    /// Whether all ranks have time for one more, for `further` after it, and to verify. All ranks begin together after it.
+    /// Whether all ranks have time for one more, for `further` after it, and to verify. All ranks
+    /// begin together after it.
     pub(super) fn go_on(&self, exchange: &mut RankExchange, further: u64) -> Result<bool, Failure> {
         let left = self.share - self.begun.elapsed().as_secs_f64();
         let own = (2 + further) as f64 * self.longest <= left;

@@ -1,7 +1,8 @@
 //! A rank's process: runs the points one after the other, timed, then verified.
 //!
-//! Messages to the parent go over the original stdout; anything that a library writes to stdout or stderr is the log. When stdin closes, the parent
-//! is gone: then this process removes its shared memory and kills its process group.
+//! Messages to the parent go over the original stdout; anything that a library writes to stdout or
+//! stderr is the log. When stdin closes, the parent is gone: then this process removes its shared
+//! memory and kills its process group.
 
 use std::io;
 use std::time::Duration;
@@ -74,7 +75,8 @@ fn measure(
     let backend = connected.insert(connect(job, exchange)?);
     let begun = clock::now();
     for (number, point) in job.points.iter().enumerate() {
-        // What connecting and verifying take is left to them; a point that others follow takes half of what there is.
+        // What connecting and verifying take is left to them; a point that others follow takes half
+        // of what there is.
         let left = (job.seconds * SHARE - begun.elapsed().as_secs_f64()).max(0.0);
         let share = if number + 1 == job.points.len() {
             left

@@ -1,4 +1,5 @@
-//! Cleans up after killed ranks: NCCL's files in shared memory. Also reads the state of a process that does not end.
+//! Cleans up after killed ranks: NCCL's files in shared memory. Also reads the state of a process
+//! that does not end.
 
 #![expect(
     clippy::disallowed_methods,
@@ -71,7 +72,8 @@ pub fn remove_unused(mut files: BTreeSet<String>) -> Vec<String> {
     files.into_iter().collect()
 }
 
-/// Removes the files of this process, which is about to be killed: no other process may be left to do it.
+/// Removes the files of this process, which is about to be killed: no other process may be left to
+/// do it.
 pub fn remove_own() {
     let own = shared_files();
     for file in files_used_by(std::process::id()).intersection(&own) {

@@ -10,7 +10,8 @@ use super::backend::Identity;
 use super::rank_messages::{RankCommand, RankMessage};
 use crate::live::failure::Failure;
 
-/// The connection of a rank to all others, through the processes that started them. Small and slow: for addresses and barriers, not for data.
+/// The connection of a rank to all others, through the processes that started them. Small and slow:
+/// for addresses and barriers, not for data.
 pub struct RankExchange {
     /// This rank's number.
     pub(super) rank: usize,
@@ -33,7 +34,8 @@ impl RankExchange {
         self.all_gather(Value::Null).map(|_| ())
     }
 
-    /// Contributes a value and returns those of all ranks, in rank order. All ranks call it equally often, so it is a barrier too.
+    /// Contributes a value and returns those of all ranks, in rank order. All ranks call it equally
+    /// often, so it is a barrier too.
     ///
     /// # Errors
     ///

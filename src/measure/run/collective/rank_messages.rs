@@ -1,4 +1,5 @@
-//! The messages between a rank and the process that started it: JSON lines over the rank's stdin and its original stdout.
+//! The messages between a rank and the process that started it: JSON lines over the rank's stdin
+//! and its original stdout.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

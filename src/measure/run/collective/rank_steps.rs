@@ -1,7 +1,9 @@
-//! The steps of one rank in each collective: what it sends to and receives from which rank, in order.
+//! The steps of one rank in each collective: what it sends to and receives from which rank, in
+//! order.
 //!
-//! A buffer is a list of parts. Steps may run in chunks: a step that forwards what an earlier step received may send each byte as soon as it arrived.
-//! Reductions go around a ring; data for one rank goes there directly.
+//! A buffer is a list of parts. Steps may run in chunks: a step that forwards what an earlier step
+//! received may send each byte as soon as it arrived. Reductions go around a ring; data for one
+//! rank goes there directly.
 
 use crate::measure::plan::collective::Collective;
 
@@ -23,7 +25,8 @@ pub struct SendStep {
     pub to: usize,
     /// The part.
     pub from: BufferPart,
-    /// The index in [`RankSteps::receives`] of the step that receives it, if it comes from another rank.
+    /// The index in [`RankSteps::receives`] of the step that receives it, if it comes from another
+    /// rank.
     pub after: Option<usize>,
 }
 

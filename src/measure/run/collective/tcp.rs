@@ -1,7 +1,8 @@
 //! The TCP backend: sockets and host memory, for machines without RDMA.
 //!
-//! Between two ranks there are several connections, called *lanes*. Each lane carries its own slice of every part in a thread of its own, which sends
-//! and receives as soon as either can proceed: received data is forwarded while the rest is still under way.
+//! Between two ranks there are several connections, called *lanes*. Each lane carries its own slice
+//! of every part in a thread of its own, which sends and receives as soon as either can proceed:
+//! received data is forwarded while the rest is still under way.
 
 use crate::fact::Bytes;
 use crate::live::{clock, random, tcp_info};
@@ -28,7 +29,8 @@ use crate::source::Errno;
 
 /// Bytes that are sent or received at once, if nobody names another number.
 const CHUNK: usize = 128 << 10;
-/// All steps process this many bytes of a part before the next ones, so that data just received and reduced is sent from the CPU's cache.
+/// All steps process this many bytes of a part before the next ones, so that data just received and
+/// reduced is sent from the CPU's cache.
 const PIECE: usize = 256 << 10;
 /// An operation uses one lane for each this many bytes at most.
 const OF_A_LANE: usize = 1 << 20;
@@ -142,7 +144,8 @@ struct Lane {
     connections: Vec<Option<TcpStream>>,
 }
 
-/// The memory of an operation, in huge pages if the kernel provides them: with small ones page table walks take as long as the copy.
+/// The memory of an operation, in huge pages if the kernel provides them: with small ones page
+/// table walks take as long as the copy.
 #[derive(Default)]
 struct BackendBuffer {
     memory: Option<PageMemory>,
@@ -200,7 +203,8 @@ struct TcpBackend {
 }
 
 impl TcpBackend {
-    /// Connects to those of these ranks to which there is no connection yet. All ranks do this at the same time.
+    /// Connects to those of these ranks to which there is no connection yet. All ranks do this at
+    /// the same time.
     fn connect_missing(&mut self, others: &[usize]) -> Result<(), Failure> {
         let mut missing: Vec<usize> = others.to_vec();
         missing.sort_unstable();

@@ -1,7 +1,8 @@
 //! Test data: what the buffers hold before an operation, and what each rank must find afterwards.
 //!
-//! Every rank computes every other's data from the seed, so that no exchange is needed to verify. A rank's elements repeat after [`PERIOD`] elements,
-//! a prime: data at a wrong place is wrong nearly everywhere, because no part or chunk size is a multiple of it. For reductions the elements are
+//! Every rank computes every other's data from the seed, so that no exchange is needed to verify. A
+//! rank's elements repeat after [`PERIOD`] elements, a prime: data at a wrong place is wrong nearly
+//! everywhere, because no part or chunk size is a multiple of it. For reductions the elements are
 //! small whole numbers, so that every sum is exact in every type and order.
 
 use std::ops::Range;
@@ -18,7 +19,8 @@ pub const PERIOD: usize = 1_048_573;
 const MAX_SUM: usize = 120;
 /// Results up to this many bytes are compared completely.
 const MAX_CHECKED_WHOLE: usize = 64 << 20;
-/// Of a larger result this many blocks of `BLOCK` bytes are compared: the first, the last, and others between.
+/// Of a larger result this many blocks of `BLOCK` bytes are compared: the first, the last, and
+/// others between.
 const BLOCKS: usize = 64;
 const BLOCK: usize = 1 << 20;
 /// Bytes that are filled or read back at once.
@@ -262,7 +264,8 @@ impl TestData<'_> {
         scatter(self.seed ^ rank ^ (at as u64) << 1)
     }
 
-    /// Passes the first elements of a rank for a reduction, each with its index: whole numbers whose sum over all ranks is [`MAX_SUM`] at most.
+    /// Passes the first elements of a rank for a reduction, each with its index: whole numbers
+    /// whose sum over all ranks is [`MAX_SUM`] at most.
     fn numbers(&self, rank: usize, elements: usize, mut give: impl FnMut(usize, u8)) {
         let ranks = self.ranks.max(1);
         // With very many ranks only every n-th contributes anything but zero.

@@ -1,4 +1,5 @@
-//! The verbs backend: RDMA writes over reliable connections, in host or GPU memory, to measure the fabric without NCCL.
+//! The verbs backend: RDMA writes over reliable connections, in host or GPU memory, to measure the
+//! fabric without NCCL.
 //!
 //! ```text
 //! rank_ports   what ranks exchange to connect
@@ -9,8 +10,9 @@
 //!
 //! `live::verbs` chooses the port, its address, and how GPU memory is registered.
 //!
-//! Data that is stored unchanged is written by the sender directly to its place; data that is reduced goes through a window of slots. No byte is sent
-//! before the receiver has granted it, so that nothing in use is overwritten.
+//! Data that is stored unchanged is written by the sender directly to its place; data that is
+//! reduced goes through a window of slots. No byte is sent before the receiver has granted it, so
+//! that nothing in use is overwritten.
 
 #[cfg(feature = "verbs")]
 mod connections;

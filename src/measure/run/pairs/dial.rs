@@ -8,7 +8,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// Connects. The packets leave by the interface with the `from` address if the node's routes say so.
+/// Connects. The packets leave by the interface with the `from` address if the node's routes say
+/// so.
 ///
 /// # Errors
 ///

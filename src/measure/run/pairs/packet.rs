@@ -1,4 +1,5 @@
-//! Finds the largest packet that passes unfragmented: UDP with *don't fragment*, which needs no privilege, to a socket that reports what arrived.
+//! Finds the largest packet that passes unfragmented: UDP with *don't fragment*, which needs no
+//! privilege, to a socket that reports what arrived.
 
 use crate::live::clock;
 use std::io;
@@ -36,7 +37,8 @@ pub(super) fn answer(socket: &UdpSocket, token: Token, stop: &AtomicBool) {
     }
 }
 
-/// The largest packet, up to the interface's MTU, that a responder answers, with the IP and UDP headers; `None` if it answers none.
+/// The largest packet, up to the interface's MTU, that a responder answers, with the IP and UDP
+/// headers; `None` if it answers none.
 ///
 /// # Errors
 ///
@@ -92,7 +94,8 @@ struct Probe {
 impl Probe {
     fn new(from: IpAddr, to: SocketAddr, token: Token) -> io::Result<Self> {
         let socket = UdpSocket::bind(SocketAddr::new(from, 0))?;
-        // Don't fragment, and ignore the cached path MTU: only the interface's own MTU limits what is sent (ip(7)).
+        // Don't fragment, and ignore the cached path MTU: only the interface's own MTU limits what
+        // is sent (ip(7)).
         let headers = match to {
             SocketAddr::V4(_) => {
                 set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;

@@ -1,4 +1,5 @@
-//! The parent's side of a process that measures over a port with RDMA writes. A process that crashes or does not respond in time is replaced.
+//! The parent's side of a process that measures over a port with RDMA writes. A process that
+//! crashes or does not respond in time is replaced.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -16,7 +17,8 @@ use crate::measure::run::pairs::rdma::{
 
 /// How long the library may take to open a device, or to make or connect a queue pair.
 const SETTING_UP: Duration = Duration::from_secs(20);
-/// How long CUDA may take to start and the adapter to register GPU memory: without persistence mode the driver first initialises all GPUs.
+/// How long CUDA may take to start and the adapter to register GPU memory: without persistence mode
+/// the driver first initialises all GPUs.
 pub const TAKING: Duration = Duration::from_secs(60);
 /// How long a measurement may take beyond its window: until a device gives up, and a margin.
 const MEASURING: Duration = Duration::from_secs(75);
@@ -37,7 +39,8 @@ struct RunningProcess {
 }
 
 impl PortProcess {
-    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table if given; returns what was opened.
+    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table if given; returns what
+    /// was opened.
     ///
     /// # Errors
     ///
@@ -99,7 +102,8 @@ impl PortProcess {
         }
     }
 
-    /// Sends a command and waits for the reply. A process that dies or does not respond is killed, and the next pair starts a new one.
+    /// Sends a command and waits for the reply. A process that dies or does not respond is killed,
+    /// and the next pair starts a new one.
     fn request(&mut self, told: &PortCommand, patience: Duration) -> Result<PortReply, String> {
         let running = self.running.as_mut().ok_or("its process is gone")?;
         let mut line = serde_json::to_vec(told).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! Measurements between two nodes with RDMA writes: one process for each port, so that a crash or hang of the library ends only that.
+//! Measurements between two nodes with RDMA writes: one process for each port, so that a crash or
+//! hang of the library ends only that.
 //!
 //! ```text
 //! open      the device, its port and the row of its GID table; memory

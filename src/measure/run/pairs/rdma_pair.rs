@@ -1,6 +1,7 @@
 //! A pair that is measured with RDMA writes: what its two ends do, and when.
 //!
-//! Both ends go through the same steps, and exchange at each of them what they have: so both know when it is over.
+//! Both ends go through the same steps, and exchange at each of them what they have: so both know
+//! when it is over.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::{Counted, Flow, Memory, counted};
 
-/// How long the two ends wait for each other, beyond the time in which data flows: until a device has given up.
+/// How long the two ends wait for each other, beyond the time in which data flows: until a device
+/// has given up.
 pub(super) const PAIR: Duration = Duration::from_secs(150);
 
 /// The two ends of a pair, as one of them sees it.
@@ -45,7 +47,8 @@ struct EndReport {
 }
 
 impl RdmaPair<'_> {
-    /// Gives what this end has, and hears what the other one has: where one of them is missing, neither goes on.
+    /// Gives what this end has, and hears what the other one has: where one of them is missing,
+    /// neither goes on.
     fn both<T: Serialize + DeserializeOwned>(&self, step: &str, own: &T) -> Result<T, Box<Flow>> {
         let step = format!("{} {step}", self.name);
         let wait = 2 * self.flow + PAIR;
@@ -63,7 +66,8 @@ impl RdmaPair<'_> {
         }
     }
 
-    /// Measures. `may` says why this end does not try, where it does not; `count` reads what its port and interface have counted.
+    /// Measures. `may` says why this end does not try, where it does not; `count` reads what its
+    /// port and interface have counted.
     pub(super) fn measure(
         &self,
         station: Option<&mut PortProcess>,
@@ -160,7 +164,8 @@ fn unheard(own: &GreetingResult, theirs: &GreetingResult) -> Option<Flow> {
         (Err(why), _) => why.clone(),
         (Ok(()), Err(why)) => format!("the way back: {why}"),
     };
-    // A word that was heard, and whose acknowledgement did not come, says that the way back is broken.
+    // A word that was heard, and whose acknowledgement did not come, says that the way back is
+    // broken.
     let is_excused = own.own.is_ok() || (theirs.heard && !own.heard);
     Some(Flow {
         arrived: Some(is_excused),
@@ -202,7 +207,8 @@ mod tests {
         };
         let well = said(Ok(()), true);
         assert_eq!(unheard(&well, &well), None);
-        // What this end sends does not arrive; what it hears it acknowledges, which does not arrive either.
+        // What this end sends does not arrive; what it hears it acknowledges, which does not arrive
+        // either.
         let (own, theirs) = (said(Err("retry"), true), said(Err("retry"), false));
         assert_eq!(unheard(&own, &theirs).unwrap().arrived, Some(false));
         let back = unheard(&theirs, &own).unwrap();

@@ -69,7 +69,8 @@ struct PairRounds<'s> {
     /// Where the data is, in turn.
     memory: Vec<Memory>,
     rails: usize,
-    /// The processes that have this node's ports, one for each rail, where RDMA writes are measured. A rail is in one pair at a time.
+    /// The processes that have this node's ports, one for each rail, where RDMA writes are
+    /// measured. A rail is in one pair at a time.
     stations: Vec<Mutex<PortProcess>>,
 }
 
@@ -174,7 +175,8 @@ impl PairRounds<'_> {
         self.say("who reaches whom");
         let reach = self.reach();
         let others = self.nodes.len() * self.rails.max(1);
-        // Each of as many as are tried at once may take its time, and the search for what packets get through some more.
+        // Each of as many as are tried at once may take its time, and the search for what packets
+        // get through some more.
         let wait = (others.div_ceil(AT_ONCE) as u32) * 12 * KNOCK + PAIR;
         let came = self.give("reach", &reach, wait, &mut gathering)?;
         for (node, reach) in came {
@@ -257,7 +259,8 @@ impl PairRounds<'_> {
         Ok(gathering.hears.then_some(results))
     }
 
-    /// Measures the bad pairs alone, all of them before the first of them again: what holds up one flow holds up the next one too. Returns them.
+    /// Measures the bad pairs alone, all of them before the first of them again: what holds up one
+    /// flow holds up the next one too. Returns them.
     fn measure_again(
         &self,
         leading: Memory,
@@ -361,7 +364,8 @@ impl PairRounds<'_> {
         serde_json::from_value(told).context("what is not tried any more")
     }
 
-    /// Measures a round with the data in this memory, and gives it to rank 0; what this node has, and what rank 0 got.
+    /// Measures a round with the data in this memory, and gives it to rank 0; what this node has,
+    /// and what rank 0 got.
     fn carried(
         &self,
         name: &str,

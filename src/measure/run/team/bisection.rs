@@ -10,7 +10,8 @@ use crate::measure::run::progress::{ShowProgress, measuring};
 use crate::measure::run::ranks::RankProcess;
 
 impl Team {
-    /// Measures parts of the nodes until the cause is found or the time is up. Rank 0 leads, and gets the result.
+    /// Measures parts of the nodes until the cause is found or the time is up. Rank 0 leads, and
+    /// gets the result.
     ///
     /// # Errors
     ///

@@ -26,7 +26,8 @@ pub struct Assembled {
 }
 
 impl Team {
-    /// Assembles the nodes of a session; `own` is what this node has, or why it has nothing. The inner error says why they cannot measure together.
+    /// Assembles the nodes of a session; `own` is what this node has, or why it has nothing. The
+    /// inner error says why they cannot measure together.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ use crate::nccl_log::digest::Digest;
 use crate::source::wire::{self, Line};
 
 impl Team {
-    /// Carries out the runs of a plan with the ranks of all nodes; gives all lines to rank 0, and `None` to the others.
+    /// Carries out the runs of a plan with the ranks of all nodes; gives all lines to rank 0, and
+    /// `None` to the others.
     pub(super) fn make(
         &self,
         how: &RankProcess<'_>,

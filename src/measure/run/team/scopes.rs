@@ -73,7 +73,8 @@ impl Team {
         Ok(scopes)
     }
 
-    /// How long each step of an operation of few bytes takes with all ranks, in nanoseconds. Rank 0 has it.
+    /// How long each step of an operation of few bytes takes with all ranks, in nanoseconds. Rank 0
+    /// has it.
     ///
     /// # Errors
     ///
@@ -128,7 +129,8 @@ impl Team {
     }
 }
 
-/// Records what parts of the whole reached. `compared` says that facts follow from that beside those of a bisection.
+/// Records what parts of the whole reached. `compared` says that facts follow from that beside
+/// those of a bisection.
 pub fn record_parts(recording: &mut Recording, mut scopes: Scopes, compared: bool) {
     let Ok(results) = Results::read(&recording.of(NAME)) else {
         return;

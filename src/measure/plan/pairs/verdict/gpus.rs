@@ -1,4 +1,5 @@
-//! What is said of GPUs' memory: adapters that do not get it, ways on which it does not go though the host's does, and ways on which it is much slower.
+//! What is said of GPUs' memory: adapters that do not get it, ways on which it does not go though
+//! the host's does, and ways on which it is much slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +113,8 @@ fn gpu(results: &Results, end: End) -> Option<&Gpu> {
     results.plan.rail(end)?.gpu.as_ref()
 }
 
-/// The adapters that reached the memory of no GPU; a reason that all adapters of a node share is said once.
+/// The adapters that reached the memory of no GPU; a reason that all adapters of a node share is
+/// said once.
 fn without(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
     let plan = &results.plan;
     let mut found = Vec::new();

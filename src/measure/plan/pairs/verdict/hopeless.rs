@@ -1,4 +1,5 @@
-//! What is not worth trying any more: a device takes up to half a minute to give a connection up, and a node that is cut off is in a pair of every round.
+//! What is not worth trying any more: a device takes up to half a minute to give a connection up,
+//! and a node that is cut off is in a pair of every round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +40,9 @@ fn rails(way: PairDirection) -> (usize, usize) {
     (a.min(b), a.max(b))
 }
 
-/// What has failed so often that it is not tried any more: an end that failed with two others that work with somebody, or whole rails where none works
-/// with anybody; two rails of which two pairs failed and none did not.
+/// What has failed so often that it is not tried any more: an end that failed with two others that
+/// work with somebody, or whole rails where none works with anybody; two rails of which two pairs
+/// failed and none did not.
 pub fn hopeless(results: &Results) -> Hopeless {
     of(&results.first, &results.across)
 }

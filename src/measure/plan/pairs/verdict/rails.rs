@@ -1,4 +1,5 @@
-//! What is said of adapters of different rails: that they do not reach each other is how rail-only fabrics are made, and worth knowing.
+//! What is said of adapters of different rails: that they do not reach each other is how rail-only
+//! fabrics are made, and worth knowing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,8 @@ use super::{Suspect, SuspectProblem};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{PairDirection, Results};
 
-/// The rails that do not reach each other, where each works by itself; `works` says whether an adapter does.
+/// The rails that do not reach each other, where each works by itself; `works` says whether an
+/// adapter does.
 pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Suspect> {
     let plan = &results.plan;
     let mut rails: BTreeMap<(usize, usize), Vec<(PairDirection, bool)>> = BTreeMap::new();

@@ -22,7 +22,8 @@ impl Threshold {
 pub struct Thresholds {
     /// The part of what equal pairs carry below which a pair is slow.
     pub(super) slow: Threshold,
-    /// The part of what the pair carries in the host's memory below which it is slow from GPU to GPU.
+    /// The part of what the pair carries in the host's memory below which it is slow from GPU to
+    /// GPU.
     pub(super) slow_on_gpus: Threshold,
     /// Of its packets so many percent are sent again.
     pub(super) loss: Threshold,
@@ -43,7 +44,8 @@ impl Thresholds {
             alone: limits.get(alone).0 / 100.0,
             beside: limits.get(beside).0 / 100.0,
         };
-        // Nothing may drop RDMA's packets: two ports that talk to each other alone congest nothing. No processor has a part in a round trip.
+        // Nothing may drop RDMA's packets: two ports that talk to each other alone congest nothing.
+        // No processor has a part in a round trip.
         let (loss, loss_beside, late_by) = match backend {
             Backend::Verbs => (
                 limit::PAIR_LOSS_RDMA,

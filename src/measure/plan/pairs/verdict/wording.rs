@@ -320,8 +320,8 @@ pub(super) fn others(results: &Results, blame: Blame, ways: &[PairDirection]) ->
     }
 }
 
-/// The counters that rose at the accused ends, or of a pair at both: first those of the ways that accuse it, with what the end did meanwhile, then those
-/// that rose at any time.
+/// The counters that rose at the accused ends, or of a pair at both: first those of the ways that
+/// accuse it, with what the end did meanwhile, then those that rose at any time.
 fn counted(results: &Results, blame: Blame, ways: &[PairDirection]) -> Vec<String> {
     let plan = &results.plan;
     let is_own = |end: &End| match blame {
@@ -329,7 +329,8 @@ fn counted(results: &Results, blame: Blame, ways: &[PairDirection]) -> Vec<Strin
         Blame::Adapter(adapter) => *end == adapter,
         Blame::Rail(_) | Blame::Everything | Blame::Pair(..) => true,
     };
-    // A receiver counts missing packets, a sender counts retransmissions: both ends of a bad path report it.
+    // A receiver counts missing packets, a sender counts retransmissions: both ends of a bad path
+    // report it.
     let mut of_ways: BTreeMap<(End, bool, &str), u64> = BTreeMap::new();
     for way in ways {
         let Some(flow) = results.flow(*way) else {

@@ -20,7 +20,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The layout of an operation. In place it is NCCL's own (`nccl.h`): a rank's part is at its offset among all parts.
+    /// The layout of an operation. In place it is NCCL's own (`nccl.h`): a rank's part is at its
+    /// offset among all parts.
     ///
     /// # Errors
     ///

@@ -22,7 +22,8 @@ use crate::measure::plan::reply::GpuMemory;
 
 /// Send work requests of a queue pair: the pieces of two windows, acknowledged or not, and credits.
 const SENDS: u32 = 4 * WINDOW as u32;
-/// Receive work requests of a queue pair: all granted pieces, and all credits that may be under way.
+/// Receive work requests of a queue pair: all granted pieces, and all credits that may be under
+/// way.
 const RECEIVES: u32 = (AHEAD + 2 * WINDOW) as u32;
 
 /// The kind of a work request, which is encoded in its id.
@@ -204,7 +205,8 @@ impl Connections {
         }
     }
 
-    /// Requests a wake-up for the next completion; the queue must be polled once more before waiting.
+    /// Requests a wake-up for the next completion; the queue must be polled once more before
+    /// waiting.
     pub(super) fn arm(&self) -> Result<(), Failure> {
         self.queue.arm().in_call("ibv_req_notify_cq", "")
     }
@@ -214,7 +216,8 @@ impl Connections {
         self.queue.wait(at_most).in_call("ibv_get_cq_event", "")
     }
 
-    /// Sends an empty write to each of these ranks: if the device does not respond, a completion reports it.
+    /// Sends an empty write to each of these ranks: if the device does not respond, a completion
+    /// reports it.
     pub(super) fn probe_liveness(&mut self, others: &[usize]) -> Result<(), Failure> {
         for other in others {
             let Some(Some(way)) = self.peers.get_mut(*other) else {

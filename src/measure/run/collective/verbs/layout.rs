@@ -1,6 +1,7 @@
 //! The layout of a rank's memory: input, output, scratch, and slots for pieces that are reduced.
 //!
-//! It follows from the point, the rank and the number of ranks, so that every rank knows where its writes go in another rank's memory.
+//! It follows from the point, the rank and the number of ranks, so that every rank knows where its
+//! writes go in another rank's memory.
 
 use std::ops::Range;
 
@@ -11,10 +12,11 @@ use crate::measure::run::collective::rank_steps::{self, BufferPart, RankSteps};
 
 /// How many pieces may be under way from one rank to another.
 pub(super) const WINDOW: usize = 16;
-/// How many pieces without slots a rank grants in advance, so that a receiver that is busy sending does not delay the sender.
+/// How many pieces without slots a rank grants in advance, so that a receiver that is busy sending
+/// does not delay the sender.
 pub(super) const AHEAD: usize = 4 * WINDOW;
-/// Parts up to this many bytes go through slots even if nothing is reduced: slots are free before the operation begins, so that no sender waits for a
-/// credit.
+/// Parts up to this many bytes go through slots even if nothing is reduced: slots are free before
+/// the operation begins, so that no sender waits for a credit.
 const SMALL: usize = 4096;
 /// The alignment of buffers.
 const PAGE: usize = 4096;

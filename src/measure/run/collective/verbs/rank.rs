@@ -147,7 +147,8 @@ impl VerbsRank {
         own.address.far(&theirs.address, pair)
     }
 
-    /// Connects with all that the operation needs and that are not connected yet. All ranks do it at the same time.
+    /// Connects with all that the operation needs and that are not connected yet. All ranks do it
+    /// at the same time.
     fn reach(&mut self, exchange: &mut RankExchange, others: &[usize]) -> Result<(), Failure> {
         let mut pairs = BTreeMap::new();
         for other in others {
@@ -252,7 +253,8 @@ impl Backend for VerbsRank {
                     continue;
                 }
                 if !armed {
-                    // Completions before arming are seen by the next polls; later ones wake the rank.
+                    // Completions before arming are seen by the next polls; later ones wake the
+                    // rank.
                     self.connections.arm()?;
                     (armed, polls) = (true, 0);
                     continue;

@@ -1,4 +1,5 @@
-//! What ranks exchange to connect: their ports once, and their memory and queue pairs for each point.
+//! What ranks exchange to connect: their ports once, and their memory and queue pairs for each
+//! point.
 
 use std::collections::BTreeMap;
 

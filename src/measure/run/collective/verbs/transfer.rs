@@ -1,8 +1,9 @@
 //! The schedule of an operation: which piece may be sent, received and copied when.
 //!
-//! The pieces to each other rank are numbered from the point's beginning; piece n goes over queue pair n modulo their number. The receiver grants
-//! credits, the number of pieces allowed in all, and the sender stays below. Pieces of one queue pair arrive in order, those of different ones need
-//! not.
+//! The pieces to each other rank are numbered from the point's beginning; piece n goes over queue
+//! pair n modulo their number. The receiver grants credits, the number of pieces allowed in all,
+//! and the sender stays below. Pieces of one queue pair arrive in order, those of different ones
+//! need not.
 
 use std::ops::Range;
 
@@ -63,7 +64,8 @@ pub(super) trait PieceTransport {
     /// Copies within this rank's memory.
     fn copy(&mut self, from: Range<usize>, to: Range<usize>) -> Result<(), Failure>;
 
-    /// Reduces what arrived with the rank's own data; `own` is absent if that is at the result's place already.
+    /// Reduces what arrived with the rank's own data; `own` is absent if that is at the result's
+    /// place already.
     fn combine(
         &mut self,
         kind: (DataType, Reduction),
@@ -95,7 +97,8 @@ struct Outgoing {
 /// The flow of pieces between this rank and another one.
 #[derive(Clone, Debug, Default)]
 struct PieceFlow {
-    /// Pieces that the other rank has granted since the point's beginning, which is where all of these count from.
+    /// Pieces that the other rank has granted since the point's beginning, which is where all of
+    /// these count from.
     granted: u64,
     /// Pieces that were posted.
     posted: u64,
@@ -107,7 +110,8 @@ struct PieceFlow {
     done: u64,
     /// Pieces that this rank has granted.
     allowed: u64,
-    /// The messages of an operation: the number after each one's last piece, and whether it goes through slots.
+    /// The messages of an operation: the number after each one's last piece, and whether it goes
+    /// through slots.
     messages: Vec<(u64, bool)>,
 }
 
@@ -117,8 +121,8 @@ impl PieceFlow {
         self.messages.last().map_or(0, |(end, _)| *end)
     }
 
-    /// How many pieces to grant in all after `operations` operations: a slot must be free for each piece, and a piece without slot needs its
-    /// operation to have begun.
+    /// How many pieces to grant in all after `operations` operations: a slot must be free for each
+    /// piece, and a piece without slot needs its operation to have begun.
     fn limit(&self, operations: u64) -> u64 {
         let free = self.done + WINDOW as u64;
         if self.messages.iter().all(|(_, slots)| *slots) {
@@ -163,7 +167,8 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    /// The operations of a point for this rank. `layout_of` returns the other ranks' layouts; the epoch tells apart late credits of an earlier point.
+    /// The operations of a point for this rank. `layout_of` returns the other ranks' layouts; the
+    /// epoch tells apart late credits of an earlier point.
     pub(super) fn new(
         point: &Point,
         steps: &RankSteps,
@@ -245,7 +250,8 @@ impl Transfer {
         self.waits = false;
     }
 
-    /// Makes as much progress as possible; returns whether the operation is done, and whether there was any progress.
+    /// Makes as much progress as possible; returns whether the operation is done, and whether there
+    /// was any progress.
     pub(super) fn turn(&mut self, wire: &mut dyn PieceTransport) -> Result<(bool, bool), Failure> {
         let mut moved = false;
         let (epoch, flows) = (self.epoch, &mut self.flows);
@@ -345,7 +351,8 @@ impl Transfer {
         Ok(())
     }
 
-    /// Sends the next piece, if it may go. One at a time: soft-RoCE carries it within the call, and the other rank waits for what this one allows.
+    /// Sends the next piece, if it may go. One at a time: soft-RoCE carries it within the call, and
+    /// the other rank waits for what this one allows.
     fn grant_credits(&mut self, wire: &mut dyn PieceTransport) -> Result<bool, Failure> {
         while let Some(out) = self.outgoing.get(self.sending.0) {
             let at = self.sending.1;

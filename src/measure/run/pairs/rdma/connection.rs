@@ -21,7 +21,8 @@ use crate::live::verbs::library::pair::{LocalEndpoint, MEASURED, QueuePair, Targ
 const PIECE: usize = 64 << 10;
 /// The most writes under way.
 const DEPTH: usize = 64;
-/// The data under way is limited to what was carried in this time, so that a link that loses every second packet drains soon after the window.
+/// The data under way is limited to what was carried in this time, so that a link that loses every
+/// second packet drains soon after the window.
 const AHEAD: Duration = Duration::from_millis(20);
 /// The fewest writes under way.
 const LEAST: usize = 2;
@@ -29,13 +30,15 @@ const LEAST: usize = 2;
 const WORD: usize = 8;
 /// Words that may arrive before they are polled.
 const RECEIVES: u32 = 16;
-/// How long the device may take to acknowledge or to give up: seven retries with a timeout up to four times the requested one (IBTA, vol. 1,
-/// 9.7.6.1.3).
+/// How long the device may take to acknowledge or to give up: seven retries with a timeout up to
+/// four times the requested one (IBTA, vol. 1, 9.7.6.1.3).
 const GIVING_UP: Duration = Duration::from_secs(60);
-/// How long to wait for a word once the other direction is known to work, and once it is known not to.
+/// How long to wait for a word once the other direction is known to work, and once it is known not
+/// to.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
 const A_MOMENT: Duration = Duration::from_millis(500);
-/// How long to spin before yielding the processor, and to yield before sleeping: soft-RoCE needs it, too.
+/// How long to spin before yielding the processor, and to yield before sleeping: soft-RoCE needs
+/// it, too.
 const SPINNING: Duration = Duration::from_micros(20);
 const YIELDING: Duration = Duration::from_millis(1);
 /// The longest sleep.
@@ -63,7 +66,8 @@ const WRITE: u64 = 0;
 const SAY: u64 = 1;
 const RECEIVE: u64 = 2;
 
-/// Registered memory, host's or GPU's: its local key, and its remote key for the other end. It outlives the connection.
+/// Registered memory, host's or GPU's: its local key, and its remote key for the other end. It
+/// outlives the connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryRegion {
     pub(super) near: Target,
@@ -136,7 +140,8 @@ impl Connection {
         &self.end
     }
 
-    /// The byte that this end writes, and the byte of the other end: they differ on every connection.
+    /// The byte that this end writes, and the byte of the other end: they differ on every
+    /// connection.
     pub(super) fn marks(&self) -> (u8, u8) {
         const MARKS: (u8, u8) = (0x5a, 0xa5);
         let place = |end: &ConnectionEnd| (end.address.gid, end.address.lid, end.pair, end.key);
@@ -278,7 +283,8 @@ impl Connection {
         })
     }
 
-    /// Writes words, each once the last one was answered; returns the shortest round trip in nanoseconds.
+    /// Writes words, each once the last one was answered; returns the shortest round trip in
+    /// nanoseconds.
     pub(super) fn measure_latency(&mut self, window: Duration) -> Result<u64, Failure> {
         let begun = clock::now();
         let mut least = Duration::MAX;
@@ -301,7 +307,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits until this end's word is acknowledged and one of `words` has arrived; if there are none, only for the acknowledgement.
+    /// Waits until this end's word is acknowledged and one of `words` has arrived; if there are
+    /// none, only for the acknowledgement.
     fn wait_for(&mut self, words: &[u32]) -> Result<(), Failure> {
         self.wait(1, words).map(|_| ())
     }
@@ -426,7 +433,8 @@ impl IdleWait {
             rustix::thread::sched_yield();
             return;
         }
-        // Earlier completions are seen by the next poll; later ones wake. If the queue cannot be armed, the timeout does.
+        // Earlier completions are seen by the next poll; later ones wake. If the queue cannot be
+        // armed, the timeout does.
         if self.armed {
             self.armed = false;
             let _ = queue.wait(ASLEEP);

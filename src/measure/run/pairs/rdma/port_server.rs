@@ -23,7 +23,8 @@ use crate::measure::plan::run::RankPlacement;
 
 /// How many of the received bytes are checked.
 const LOOKED_AT: u64 = 128 << 10;
-/// How often to check, and the pause in between: acknowledged data may still be on its way to memory.
+/// How often to check, and the pause in between: acknowledged data may still be on its way to
+/// memory.
 const LOOKS: u32 = 50;
 const APART: Duration = Duration::from_millis(4);
 
@@ -179,7 +180,8 @@ impl PortServer {
         self.connected()?.write_for(window).map(PortReply::Written)
     }
 
-    /// Checks whether the bytes that the other end wrote are in the memory; of many only the first ones.
+    /// Checks whether the bytes that the other end wrote are in the memory; of many only the first
+    /// ones.
     fn check(&mut self, bytes: u64) -> Result<(), Failure> {
         let (_, theirs) = self.connected()?.marks();
         let memory = self.open.as_mut().ok_or_else(unopened)?.memory()?;
