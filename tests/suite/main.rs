@@ -8,6 +8,7 @@
 //! * `RDMA_DOCTOR_CASES`: `quick` or `all`: how many cases a test with many of them tries (`sample.rs`).
 //! * `RDMA_DOCTOR_FIXTURES`: tests of all fixtures take only those whose names contain this text, and nothing of them is sampled.
 //! * `RDMA_DOCTOR_BLESS=1`: write the generated fixtures and manual pages; snapshots are insta's (`INSTA_UPDATE`).
+//! * `RDMA_DOCTOR_STYLE_OF`: count the Rust files of this folder (`style.rs`).
 
 #![expect(
     clippy::unwrap_used,
@@ -76,6 +77,7 @@ mod pairs;
 mod recorded_nodes;
 mod report_length;
 mod strangers;
+mod style;
 mod thresholds;
 mod together;
 mod topo;
