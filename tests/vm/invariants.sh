@@ -223,13 +223,16 @@ for command in nft iptables-nft-save iptables-legacy-save; do
     grep -q "execve(\"[^\"]*/$command\"" trace || { echo "FAILED: $command was not asked"; failed=1; }
 done
 nft flush ruleset; iptables-legacy -t raw -F
-traced check $doctor check --deadline 120 --format json
+traced check $doctor check --deadline 300 --format json
 for call in 'O_TMPFILE' 'accept4(' ' listen('; do
     grep -qF "$call" trace || { echo "FAILED: the rehearsal is not in the trace: $call"; failed=1; }
 done
 [ ! -e /sys/module/ib_core ] || [ -z "$(rdma resource show 2>/dev/null | grep -E ' (ctx|mr) [1-9]')" ] || fail "objects of verbs are left: $(rdma resource show)"
 [ "$(grep -c -E ' (execve|openat)\(' trace)" -gt 10 ] || { echo "FAILED: the trace is empty"; failed=1; }
 cp trace "$out/" 2>/dev/null
+
+# What follows does not depend on the machine's RDMA: one machine is enough.
+[ -e /sys/class/infiniband/rxe0 ] || exit $failed
 
 # Few processes and threads, by the limit of a control group: it says less, or ends as its own failure in one line.
 few=/sys/fs/cgroup/few
