@@ -3,6 +3,7 @@
 //!
 //! * `RDMA_DOCTOR_BINARY` is the doctor to examine with (default: the release build, which `make test` makes first).
 //! * `RDMA_DOCTOR_VM=0` skips these tests, `RDMA_DOCTOR_VM=require` makes a machine that cannot run them a failure.
+//! * `RDMA_DOCTOR_CASES=all` records the machine with each fault, not with one in three.
 //! * `RDMA_DOCTOR_VM_FAULTS="NAME ..."` runs only these faults, `RDMA_DOCTOR_VM_JOBS=N` that many VMs at once (as many as
 //!   there are CPUs, and two at least).
 //!
@@ -21,8 +22,12 @@ use std::{env, fs, io, thread};
 
 use serde_json::Value;
 
+use crate::sample;
+
 pub(crate) const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm");
 pub(crate) const OUT: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/vm");
+/// Machines as they are after their boot: each test that asks for the same begins there.
+pub(crate) const SNAPSHOTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/vm/snapshots");
 
 /// The tests take turns: each fills the machine by itself.
 pub(crate) static TURN: Mutex<()> = Mutex::new(());
@@ -104,6 +109,8 @@ struct Fault {
     require: Option<String>,
     /// Its VM's topology and options: two faults with the same begin on the same machine.
     machine: String,
+    /// Whether the machine is recorded too, and the recording judged there and here.
+    is_recorded: bool,
 }
 
 impl Fault {
@@ -133,6 +140,7 @@ impl Fault {
             note: head("note").map(str::to_owned),
             require: head("require").map(str::to_owned),
             machine,
+            is_recorded: true,
         })
     }
 
@@ -163,6 +171,11 @@ impl Fault {
             let long = ["packet-loss", "healthy-busy", "link-flaps"].contains(&fault.name.as_str());
             (!long, fault.name.clone())
         });
+        if only.is_none() {
+            for (index, fault) in faults.iter_mut().enumerate() {
+                fault.is_recorded = index % sample::one_in(3) == 0;
+            }
+        }
         let mut seen = HashSet::new();
         let (first, others): (Vec<_>, Vec<_>) = faults
             .into_iter()
@@ -303,7 +316,7 @@ fn judge(fault: &Fault, status: i64, report: &Value) -> Vec<String> {
     wrong
 }
 
-/// Makes one fault in a VM and judges the report; then judges the recording here, where nothing is broken.
+/// Makes one fault in a VM and judges the report; then judges the recording here, where nothing is broken, if one was made.
 fn examine(
     fault: &Fault,
     snapshots: Option<&str>,
@@ -311,7 +324,10 @@ fn examine(
 ) -> Result<(String, Vec<String>), String> {
     let out = Path::new(OUT).join(&fault.name);
     fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let options = snapshots.map_or(vec![], |folder| vec!["--snapshot", folder]);
+    let mut options = snapshots.map_or(vec![], |folder| vec!["--snapshot", folder]);
+    if !fault.is_recorded {
+        options.push("--check-alone");
+    }
     let ran = run_vm(&options, &fault.name, binary, &out)?;
     let status = i64::from(ran.status.code().unwrap_or(-1));
     let read = |name: &str| {
@@ -326,35 +342,10 @@ fn examine(
     };
     let report = parse("report.json", &read("report.json")?)?;
     let mut wrong = judge(fault, status, &report);
-
-    read("node.jsonl")?;
-    let replayed = Command::new(binary)
-        .args(["check", "--format", "json"])
-        .args(fault.require.iter().flat_map(|areas| ["--require", areas]))
-        .arg(out.join("node.jsonl"))
-        .output()
-        .map_err(|error| format!("the replay: {error}"))?;
-    let again = parse("the recording's report", &replayed.stdout)
-        .map_err(|error| format!("{error}\n      {}", tail(&replayed.stderr)))?;
-    // One recording gives one verdict, on the broken machine and on this one.
-    let there = parse("replay.json", &read("replay.json")?)?;
-    if there != again {
-        wrong.push("the recording gives another report here than in the VM".into());
-    }
-    // The recording is made after the check, and counters move in between: the lead is the same.
-    let lead = |report: &Value| {
-        let cause = list(report, "causes").first();
-        (
-            text(report, "status").to_owned(),
-            cause.map(|c| text(c, "check").to_owned()),
-        )
-    };
-    if lead(&report) != lead(&again) {
-        wrong.push(format!(
-            "the machine says {:?}, its recording {:?}",
-            lead(&report),
-            lead(&again)
-        ));
+    if fault.is_recorded {
+        let recorded =
+            read("node.jsonl").and_then(|_| parse("replay.json", &read("replay.json")?))?;
+        wrong.extend(judge_recording(fault, &report, &recorded, &out, binary)?);
     }
     if let Some(failed) = list(&report, "probe_failures").first() {
         wrong.push(format!("{failed}"));
@@ -373,14 +364,51 @@ fn examine(
     Ok((format!("{status} {named}"), wrong))
 }
 
+/// Compares the reports of a recording, made in the VM and here, with that of the machine.
+fn judge_recording(
+    fault: &Fault,
+    report: &Value,
+    there: &Value,
+    out: &Path,
+    binary: &Path,
+) -> Result<Vec<String>, String> {
+    let mut wrong = Vec::new();
+    let replayed = Command::new(binary)
+        .args(["check", "--format", "json"])
+        .args(fault.require.iter().flat_map(|areas| ["--require", areas]))
+        .arg(out.join("node.jsonl"))
+        .output()
+        .map_err(|error| format!("the replay: {error}"))?;
+    let again = parse("the recording's report", &replayed.stdout)
+        .map_err(|error| format!("{error}\n      {}", tail(&replayed.stderr)))?;
+    // One recording gives one verdict, on the broken machine and on this one.
+    if *there != again {
+        wrong.push("the recording gives another report here than in the VM".into());
+    }
+    // The recording is made after the check, and counters move in between: the lead is the same.
+    let lead = |report: &Value| {
+        let cause = list(report, "causes").first();
+        (
+            text(report, "status").to_owned(),
+            cause.map(|c| text(c, "check").to_owned()),
+        )
+    };
+    if lead(report) != lead(&again) {
+        wrong.push(format!(
+            "the machine says {:?}, its recording {:?}",
+            lead(report),
+            lead(&again)
+        ));
+    }
+    Ok(wrong)
+}
+
 fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
     // A machine that only one fault asks for is booted.
     let mut machines: HashMap<String, usize> = HashMap::new();
     for fault in &faults {
         *machines.entry(fault.machine.clone()).or_default() += 1;
     }
-    let snapshots = format!("{OUT}/snapshots");
-    let _ = fs::remove_dir_all(&snapshots);
     let queue = Mutex::new(VecDeque::from(faults));
     let outcomes = Mutex::new(Vec::new());
     let next = || {
@@ -394,7 +422,7 @@ fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
             scope.spawn(|| {
                 while let Some(fault) = next() {
                     let from = Instant::now();
-                    let shared = (machines.get(&fault.machine) > Some(&1)).then_some(&*snapshots);
+                    let shared = (machines.get(&fault.machine) > Some(&1)).then_some(SNAPSHOTS);
                     let (verdict, wrong) = examine(&fault, shared, binary)
                         .unwrap_or_else(|error| ("-".into(), vec![error]));
                     let outcome = Outcome {
@@ -412,8 +440,8 @@ fn examine_all(faults: Vec<Fault>, binary: &Path, jobs: usize) -> Vec<Outcome> {
             });
         }
     });
-    // A quarter of a gigabyte each.
-    let _ = fs::remove_dir_all(&snapshots);
+    // A quarter of a gigabyte each. (This test is the last one.)
+    let _ = fs::remove_dir_all(SNAPSHOTS);
     let mut outcomes = outcomes
         .into_inner()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -477,7 +505,10 @@ fn collectives_by_rdma_writes_are_right_or_name_their_failure() {
     let out = Path::new(OUT).join("collectives");
     let ran = fs::create_dir_all(&out)
         .map_err(|error| error.to_string())
-        .and_then(|()| run_vm(&["--topo", "loop"], "collectives", &binary, &out))
+        .and_then(|()| {
+            let options = ["--topo", "loop", "--snapshot", SNAPSHOTS];
+            run_vm(&options, "collectives", &binary, &out)
+        })
         .unwrap_or_else(|error| panic!("{error}"));
     let said = String::from_utf8_lossy(&ran.stdout);
     say(&format!("\n{said}"));
@@ -502,7 +533,14 @@ fn rdma_writes_from_gpu_to_gpu_are_right_or_name_what_refused_them() {
     let standins = standins.parent().unwrap_or_else(|| Path::new("."));
     let standins = standins.to_string_lossy();
     let out = Path::new(OUT).join("gpudirect");
-    let options = ["--topo", "loop", "--standins", &*standins];
+    let options = [
+        "--topo",
+        "loop",
+        "--snapshot",
+        SNAPSHOTS,
+        "--standins",
+        &*standins,
+    ];
     let ran = fs::create_dir_all(&out)
         .map_err(|error| error.to_string())
         .and_then(|()| run_vm(&options, "gpudirect", &binary, &out))
@@ -876,7 +914,10 @@ fn the_doctor_changes_nothing() {
                 let out = Path::new(OUT).join(format!("invariants-{topo}"));
                 let ran = fs::create_dir_all(&out)
                     .map_err(|error| error.to_string())
-                    .and_then(|()| run_vm(&["--topo", topo], "invariants", binary, &out))?;
+                    .and_then(|()| {
+                        let options = ["--topo", topo, "--snapshot", SNAPSHOTS];
+                        run_vm(&options, "invariants", binary, &out)
+                    })?;
                 let said = String::from_utf8_lossy(&ran.stdout).into_owned();
                 if ran.status.success() && said.contains("ok: ") {
                     Ok(())
@@ -909,7 +950,7 @@ fn outputs_of_tools_and_a_recording_agree() {
     };
     let out = Path::new(OUT).join("outputs");
     fs::create_dir_all(&out).unwrap();
-    let ran = run_vm(&[], "outputs", &binary, &out).unwrap();
+    let ran = run_vm(&["--snapshot", SNAPSHOTS], "outputs", &binary, &out).unwrap();
     assert!(ran.status.success(), "{}", tail(&ran.stderr));
     let catalogue = rdma_doctor::check::Catalogue::embedded().unwrap();
     let [live, tools] = ["live.jsonl", "tools.txt"].map(|file| {
