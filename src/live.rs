@@ -33,6 +33,7 @@ mod open_below;
 pub mod own_process;
 mod packed;
 pub mod pages;
+mod path_walk;
 mod privileges;
 pub mod processes;
 pub mod random;
@@ -71,7 +72,6 @@ const CALLS: &[(&str, Answerer)] = &[
     ("cuD*", cuda::ask),
     ("cuInit", cuda::ask),
     ("ethtool_*", ethtool::ask),
-    ("home_file", user_files::file),
     ("hosts_lookup", user_files::hosts),
     #[cfg(feature = "verbs")]
     ("ibv_*", verbs::ask),
@@ -209,6 +209,8 @@ fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
                 other => other,
             });
         }
+        ("named_file", root) => return user_files::named(call, root, live.job),
+        ("home_file", None) => return user_files::file(call, live.job),
         ("nccl_libraries", Some(_)) => {
             let named = live.nccl.as_deref().map(nccl_files::named);
             return named.ok_or(Refusal::NotRecorded);

@@ -58,7 +58,9 @@ use std::time::Duration;
 
 use crate::fact::node as of_node;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
+use crate::source::named_format::NamedFormat;
 use crate::source::netlink::{self, Message};
+use crate::source::question::Argument;
 use crate::source::recording::Recording;
 use crate::source::{Answer, Errno, Micros, Question, Refusal, Reply, Source};
 
@@ -361,6 +363,26 @@ impl<'s> Ask<'s> {
         self.presence(&question, fact)
     }
 
+    /// What is taken of a file that the environment or another file names, and the question that says it.
+    fn named_file(&self, path: &Arc<str>, format: NamedFormat) -> (Question, Fact<Arc<str>>) {
+        let args = [
+            ("path", Argument::Text(Arc::clone(path))),
+            ("format", format.name().into()),
+        ];
+        let question = Question::call("named_file", args);
+        match self.text_at(&question).1 {
+            Ok(text) => (question.clone(), Fact::Known(text, Origin::Asked(question))),
+            // A recording of an earlier version has the whole file.
+            Err(gap) if gap.why == Why::Refused(Refusal::NotRecorded) => {
+                let question = Question::read(Arc::clone(path));
+                let text = self.text_at(&question).1;
+                let fact = Fact::from_result(text, &Origin::Asked(question.clone()));
+                (question, fact)
+            }
+            Err(gap) => (question, Fact::Unknown(gap)),
+        }
+    }
+
     /// A directory's names, or that there is no such directory.
     pub fn names_if_any(&self, path: impl Into<Arc<str>>) -> Presence<Arc<[Arc<str>]>> {
         let path = path.into();
@@ -404,7 +426,11 @@ impl<'s> Ask<'s> {
             &gap.why,
             Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR))
         );
-        let Some(path) = question.path().filter(|path| enoent && path.len() > 1) else {
+        let named = match question {
+            Question::Call(call) => call.text("path"),
+            _ => question.path(),
+        };
+        let Some(path) = named.filter(|path| enoent && path.len() > 1) else {
             return Presence::Unknown(gap);
         };
         match self.exists(path) {

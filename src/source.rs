@@ -6,6 +6,7 @@ pub mod answer;
 pub mod errno;
 pub mod failed_call;
 pub mod kernel_log_markers;
+pub mod named_format;
 pub(crate) mod netlink;
 pub mod question;
 pub mod recorder;

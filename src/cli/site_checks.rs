@@ -25,10 +25,10 @@ pub(super) fn add(
 ) -> anyhow::Result<()> {
     let site = Path::new(DIRECTORY);
     if files::list_input(site, "toml").is_ok() {
-        add_directory(catalogue, site)?;
+        add_directory(catalogue, site, site_config::is_ignored)?;
     }
     for directory in further {
-        add_directory(catalogue, directory.as_ref())?;
+        add_directory(catalogue, directory.as_ref(), |_| false)?;
     }
     let config = site_config::get()?;
     config
@@ -37,8 +37,13 @@ pub(super) fn add(
     add_waivers(catalogue, waivers)
 }
 
-fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<()> {
-    let paths = files::list_input(directory, "toml").map_err(|e| BadInput::of(directory, e))?;
+fn add_directory(
+    catalogue: &mut Catalogue,
+    directory: &Path,
+    is_ignored: fn(&Path) -> bool,
+) -> anyhow::Result<()> {
+    let mut paths = files::list_input(directory, "toml").map_err(|e| BadInput::of(directory, e))?;
+    paths.retain(|path| !is_ignored(path));
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
         let text = files::read_beside(&path).map_err(|e| BadInput::of(&path, e))?;
@@ -61,6 +66,9 @@ fn add_directory(catalogue: &mut Catalogue, directory: &Path) -> anyhow::Result<
 /// [`BadInput`] where the named file cannot be read. What is malformed in it is a finding, so that a verdict still comes.
 fn add_waivers(catalogue: &mut Catalogue, named: Option<&Path>) -> anyhow::Result<()> {
     let path = named.unwrap_or(Path::new(WAIVERS));
+    if named.is_none() && files::mode(path).is_ok() && site_config::is_ignored(path) {
+        return Ok(());
+    }
     let name = terminal::path(path);
     let text = match files::read_input(path) {
         Err(error) if named.is_some() => return Err(BadInput(format!("{name}: {error}")).into()),

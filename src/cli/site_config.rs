@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::input::BadInput;
+use super::output;
 use crate::check::SiteConfig;
-use crate::live::files;
+use crate::live::{files, trusted};
 use crate::terminal;
 
 /// Where a site keeps it.
@@ -32,8 +33,21 @@ pub(super) fn get() -> anyhow::Result<&'static SiteConfig> {
     read.as_ref().map_err(|why| BadInput(why.clone()).into())
 }
 
+/// Whether a file of the site's is left out because others than root can write it, which is said. The command line's are the user's own choice.
+pub(super) fn is_ignored(path: &Path) -> bool {
+    let why = trusted::distrust(path);
+    if let Some(why) = &why {
+        let path = terminal::path(path);
+        output::say(&format!("{path} is ignored: {why}"));
+    }
+    why.is_some()
+}
+
 fn read(named: Option<&Path>) -> Result<SiteConfig, String> {
     let path = named.unwrap_or(Path::new(PATH));
+    if named.is_none() && files::mode(path).is_ok() && is_ignored(path) {
+        return Ok(SiteConfig::default());
+    }
     let name = terminal::path(path);
     match files::read_input(path) {
         Ok(text) => SiteConfig::read(name, text).map_err(|error| error.to_string()),

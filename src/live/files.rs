@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{FileType, Mode, OFlags, StatVfsMountFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno as Sys;
 use serde_json::json;
 
 use super::open_below::open_below;
-use super::random;
+use super::path_walk::{Link, Place, walk_from_root};
+use super::{random, trusted};
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
@@ -23,6 +24,24 @@ const INPUT_LIMIT: u64 = 16 << 20;
 const FILES_LIMIT: usize = 10_000;
 /// Bytes that are read at once: more than any line of the kernel's has, and a page of sysfs.
 const PIECE: usize = 8 << 10;
+
+/// The type of /proc.
+const PROC_FILE_SYSTEM: rustix::fs::FsWord = 0x9fa0;
+/// Types of file systems whose files are the kernel's (`include/uapi/linux/magic.h`): proc, sysfs, debugfs, tracefs, cgroup, cgroup2, securityfs,
+/// configfs, bpf, pstore, efivarfs.
+const KERNEL_FILE_SYSTEMS: [rustix::fs::FsWord; 11] = [
+    PROC_FILE_SYSTEM,
+    0x6265_6572,
+    0x6462_6720,
+    0x7472_6163,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x7363_6673,
+    0x6265_6570,
+    0xcafe_4a11,
+    0x6165_676c,
+    0xde5e_81e4,
+];
 
 /// A directory that is examined in place of `/`.
 pub struct Root(OwnedFd);
@@ -95,18 +114,49 @@ pub(super) fn open(root: Option<&Root>, path: &str, flags: OFlags) -> Result<Own
 /// Opens a regular file and nothing else: to open a device has effects, a FIFO waits, a socket is none. What a path leads to is looked at before.
 pub(super) fn open_regular(root: Option<&Root>, path: &str) -> Result<OwnedFd, Refusal> {
     let seen = open(root, path, OFlags::PATH)?;
-    match FileType::from_raw_mode(rustix::fs::fstat(&seen)?.st_mode) {
+    match open_seen(&seen) {
+        // There is no /proc.
+        Err(Refusal::Errno(Errno::ENOENT)) => Ok(open(root, path, OFlags::RDONLY)?),
+        opened => opened,
+    }
+}
+
+/// Opens the regular file that was looked at, and no other one that took its place.
+fn open_seen(seen: &OwnedFd) -> Result<OwnedFd, Refusal> {
+    match FileType::from_raw_mode(rustix::fs::fstat(seen)?.st_mode) {
         FileType::RegularFile => {}
         FileType::Directory => return Err(Errno::EISDIR.into()),
         _ => return Err(Refusal::not_asked("no regular file")),
     }
-    // The file that was looked at, and no other one that took its place.
     let same = format!("/proc/self/fd/{}", seen.as_raw_fd());
-    match rustix::fs::open(same, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
-        // There is no /proc.
-        Err(Sys::NOENT) => Ok(open(root, path, OFlags::RDONLY)?),
-        opened => Ok(opened?),
+    Ok(rustix::fs::open(
+        same,
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// What a file holds that the environment, a home directory or another file names. `job` is a process of the job's.
+///
+/// # Errors
+///
+/// It cannot be read, is no regular file, or may not be read by root ([`trusted::look_at_named`]).
+pub(super) fn read_named(
+    root: Option<&Root>,
+    path: &str,
+    job: Option<u32>,
+) -> Result<String, Refusal> {
+    let seen = match root {
+        Some(_) => open(root, path, OFlags::PATH)?,
+        None => trusted::look_at_named(path, job)?,
+    };
+    // Reading there can have effects (/proc/kmsg), and no such file is anybody's settings.
+    if KERNEL_FILE_SYSTEMS.contains(&rustix::fs::fstatfs(&seen)?.f_type) {
+        return Err(Refusal::not_asked("a file of the kernel's"));
     }
+    let bytes = content(std::fs::File::from(open_seen(&seen)?))?;
+    let bytes = bytes.ok_or(Refusal::TooLarge)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
@@ -303,36 +353,55 @@ fn read_text(file: std::fs::File) -> std::io::Result<String> {
 }
 
 /// Replaces an output file that the user named atomically: readers see the old or the new content, also after a crash, and the old one stays if the new
-/// one cannot be written. `private` lets nobody but its owner read it. Anything but a plain file, such as `/dev/stdout`, is written to.
+/// one cannot be written. `private` lets nobody but its owner read it. Anything but a plain file, such as `/dev/stdout`, is written to. A link in a
+/// sticky directory, where anybody may have put it, is replaced and not followed.
+///
+/// # Errors
+///
+/// It cannot be written, or a link in a sticky directory is on its way.
 #[expect(clippy::disallowed_methods, reason = "an output named by the user")]
 pub fn replace_output(path: &Path, bytes: &[u8], private: bool) -> std::io::Result<()> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let there = std::fs::metadata(&path);
-    if there.as_ref().is_ok_and(|there| !there.is_file()) {
-        return std::fs::write(&path, bytes);
+    let place = output_place(path)?;
+    let (directory, name) = (&place.directory, place.name.as_os_str());
+    if rustix::fs::fstatfs(directory)?.f_type == PROC_FILE_SYSTEM {
+        // A descriptor of this process.
+        return std::fs::write(path, bytes);
+    }
+    let there = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+    let kind = there.map(|there| FileType::from_raw_mode(there.st_mode));
+    if !matches!(kind, Err(_) | Ok(FileType::RegularFile | FileType::Symlink)) {
+        return std::fs::File::from(place.open(OFlags::WRONLY)?).write_all(bytes);
     }
     // Hidden, and of another ending: a collector that looks at *.prom does not take it for one. Nobody can guess the name and put a link there.
     let number = u128::from_be_bytes(random::random_bytes()?);
     let mut beside = std::ffi::OsString::from(".");
-    beside.push(path.file_name().unwrap_or_default());
+    beside.push(name);
     beside.push(format!(".{number:032x}.part"));
-    let beside = path.with_file_name(beside);
-    let write = || {
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        options.mode(if private { 0o600 } else { 0o666 });
-        let mut file = options.open(&beside)?;
-        if let (false, Ok(there)) = (private, &there) {
-            file.set_permissions(std::fs::Permissions::from_mode(there.permissions().mode()))?;
+    let write = || -> std::io::Result<()> {
+        let mode = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
+        let made = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = std::fs::File::from(rustix::fs::openat(directory, &beside, made, mode)?);
+        if let (false, Ok(there), Ok(FileType::RegularFile)) = (private, &there, &kind) {
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(there.st_mode & 0o7777))?;
         }
         file.write_all(bytes)?;
         file.sync_all()?;
-        std::fs::rename(&beside, &path)
+        Ok(rustix::fs::renameat(directory, &beside, directory, name)?)
     };
     write().inspect_err(|_| {
         // A file that was not renamed is useless; if it was not made there is nothing to remove.
-        let _ = std::fs::remove_file(&beside);
+        let _ = rustix::fs::unlinkat(directory, &beside, AtFlags::empty());
+    })
+}
+
+/// Where an output goes: links are followed, but none in a sticky directory.
+fn output_place(path: &Path) -> Result<Place, Sys> {
+    walk_from_root(path, &mut |step| {
+        let is_link = FileType::from_raw_mode(step.own.st_mode) == FileType::Symlink;
+        Ok(match is_link && step.directory.st_mode & 0o1000 != 0 {
+            true => Link::Stays,
+            false => Link::IsFollowed,
+        })
     })
 }
 

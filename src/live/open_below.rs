@@ -1,14 +1,11 @@
 //! Opens files below a directory that is examined in place of `/`: absolute links and `..` stay inside it.
 
-use std::ffi::OsString;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// As many links as the kernel follows in a path (`MAXSYMLINKS`).
-const LINKS: usize = 40;
+use super::path_walk::{self, Link};
 
 /// Opens `path` as if `root` were `/`.
 ///
@@ -32,60 +29,21 @@ pub(super) fn open_below(
     }
 }
 
-/// The same by openat(2), a name at a time. The directory above is the one that was come from, so that nobody who moves directories meanwhile leads out.
+/// The same by openat(2), a name at a time.
 fn step_by_step(root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let names = |path: &[u8]| -> Vec<OsString> {
-        let names = path.split(|&byte| byte == b'/').rev();
-        names
-            .map(|name| OsString::from_vec(name.to_vec()))
-            .collect()
-    };
-    let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut way: Vec<OwnedFd> = Vec::new();
-    let mut left = names(path.as_bytes());
-    let mut links = 0;
-    while let Some(name) = left.pop() {
-        match name.as_bytes() {
-            b"" | b"." => continue,
-            b".." => {
-                way.pop();
-                continue;
-            }
-            _ => {}
-        }
-        let here = way.last().map_or(root, AsFd::as_fd);
-        let found = rustix::fs::openat(here, &name, look, Mode::empty())?;
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode);
-        let is_link = kind == FileType::Symlink;
-        if left.is_empty() && (!is_link || flags.contains(OFlags::NOFOLLOW)) {
-            return rustix::fs::openat(here, &name, flags | OFlags::NOFOLLOW, Mode::empty());
-        }
-        match kind {
-            FileType::Symlink => {}
-            FileType::Directory => {
-                way.push(found);
-                continue;
-            }
-            // Not even `..` or a slash may follow it.
-            _ => return Err(Errno::NOTDIR),
-        }
-        links += 1;
-        if links > LINKS {
-            return Err(Errno::LOOP);
-        }
-        let target = rustix::fs::readlinkat(&found, "", Vec::new())?.into_bytes();
-        if target.starts_with(b"/") {
-            way.clear();
-        }
-        left.extend(names(&target));
-    }
-    let here = way.last().map_or(root, AsFd::as_fd);
-    rustix::fs::openat(here, ".", flags, Mode::empty())
+    let place = path_walk::walk(root, path.as_bytes(), &mut |step| {
+        Ok(match step.is_last && flags.contains(OFlags::NOFOLLOW) {
+            true => Link::Stays,
+            false => Link::IsFollowed,
+        })
+    })?;
+    place.open(flags)
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test makes its own tree")]
 mod tests {
+    use std::os::fd::AsFd as _;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -1,43 +1,51 @@
 //! Files of the user's that launchers read, found as the launchers find them, so that no question has to name the user's home.
 
-use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use rustix::fs::{FileType, Mode, OFlags};
 use serde_json::json;
 
 use super::environment::path_variable;
+use super::files;
+use crate::source::named_format::NamedFormat;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
-/// Bytes of such a file that are read; none comes near it.
-const LIMIT: u64 = 64 << 10;
-
-/// The file's text, or that there is none: `{"text":…}`, `{"absent":true}`.
-pub fn file(call: &Call) -> Result<Answer, Refusal> {
-    let path = path(call.text("name").unwrap_or(""))?;
-    // A FIFO must not be waited for.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let fd: OwnedFd = match rustix::fs::open(&path, flags, Mode::empty()) {
-        Ok(fd) => fd,
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {
-            return Ok(Answer::from(json!({ "absent": true })));
+/// What its readers take of a file that is found like this, or that there is none: `{"text":…}`, `{"absent":true}`. `job` is a process of the job's.
+pub fn file(call: &Call, job: Option<u32>) -> Result<Answer, Refusal> {
+    let name = call.text("name").unwrap_or("");
+    let path = path(name)?;
+    let format = NamedFormat::of_home(name).ok_or_else(|| unknown(name))?;
+    match files::read_named(None, &path.to_string_lossy(), job) {
+        Ok(text) => Ok(Answer::from(json!({ "text": format.kept(&text) }))),
+        Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+            Ok(Answer::from(json!({ "absent": true })))
         }
-        Err(error) => return Err(error.into()),
-    };
-    if FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
-        return Err(Refusal::not_asked("no regular file"));
+        Err(refusal) => Err(refusal),
     }
-    let mut bytes = Vec::new();
-    std::fs::File::from(fd)
-        .take(LIMIT + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(Refusal::TooLarge);
+}
+
+/// What its readers take of a file that the environment, or another file, names by its path.
+pub(super) fn named(
+    call: &Call,
+    root: Option<&files::Root>,
+    job: Option<u32>,
+) -> Result<Answer, Refusal> {
+    let (path, format) = (call.text("path"), call.text("format"));
+    let path = path.ok_or_else(|| Refusal::not_asked("no path"))?;
+    let format = format.and_then(NamedFormat::from_name);
+    let format = format.ok_or_else(|| Refusal::not_asked("no such format"))?;
+    match files::read_named(root, path, job) {
+        Ok(text) => Ok(Answer::Text(format.kept(&text).into())),
+        // A copied tree need not hold everything.
+        Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) if root.is_some() => {
+            Err(Refusal::NotRecorded)
+        }
+        Err(refusal) => Err(refusal),
     }
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(Answer::from(json!({ "text": text })))
+}
+
+fn unknown(name: &str) -> Refusal {
+    Refusal::not_asked(format!("unknown file {name}"))
 }
 
 /// Where the file's readers look for it.
@@ -65,7 +73,7 @@ fn path(name: &str) -> Result<PathBuf, Refusal> {
             },
         },
         ".openmpi/mca-params.conf" => home()?.join(name),
-        _ => return Err(Refusal::not_asked(format!("unknown file {name}"))),
+        _ => return Err(unknown(name)),
     })
 }
 
@@ -73,7 +81,7 @@ fn path(name: &str) -> Result<PathBuf, Refusal> {
 /// No name server is asked, and the answer names no host.
 pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
     let name = name_of(call)?;
-    let text = match super::files::ask(None, &super::Question::read("/etc/hosts")) {
+    let text = match files::ask(None, &super::Question::read("/etc/hosts")) {
         Some(Ok(Answer::Text(text))) => text,
         // No file gives no name an address.
         Some(Err(Refusal::Errno(Errno::ENOENT))) => "".into(),
@@ -154,7 +162,7 @@ mod tests {
     #[test]
     fn files_that_nobody_knows_are_not_looked_for() {
         let ask = |name: &str| match Question::call("home_file", [("name", name.into())]) {
-            Question::Call(call) => file(&call),
+            Question::Call(call) => file(&call, None),
             _ => panic!(),
         };
         assert!(matches!(ask("../../etc/shadow"), Err(Refusal::NotAsked(_))));

@@ -19,7 +19,8 @@ use crate::fact::variable::{self, ValueDefect};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
-use crate::source::{Answer, Errno, Question, Refusal};
+use crate::source::named_format::NamedFormat;
+use crate::source::{Errno, Question, Refusal};
 use conf::Line;
 
 /// The probe.
@@ -303,28 +304,29 @@ struct Files {
 impl Files {
     /// Reads a file. That it cannot be opened means to NCCL that it sets nothing, whatever the reason.
     fn read(&mut self, ask: &Ask<'_>, path: &Arc<str>) -> Layer {
-        let question = Question::read(Arc::clone(path));
+        let (question, text) = ask.named_file(path, NamedFormat::Nccl);
         let mut sets = BTreeMap::new();
-        let asked = match ask.raw(&question).said {
-            Ok(Answer::Text(text)) => {
+        let asked = match text {
+            Fact::Known(text, origin) => {
                 self.read.push(Arc::clone(path));
                 for line in conf::lines(&text) {
                     self.take(path, line, &mut sets);
                 }
-                Fact::Known((), Origin::Asked(question))
+                Fact::Known((), origin)
             }
-            Ok(_) => Fact::Unknown(Gap::not_understood(&question, "it is not text")),
-            Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
-                if &**path != SYSTEM_FILE && !path.ends_with("/.nccl.conf") {
-                    self.unreadable.push(format!("{path} (not there)").into());
+            Fact::Unknown(gap) => match &gap.why {
+                Why::Refused(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) => {
+                    if &**path != SYSTEM_FILE && !path.ends_with("/.nccl.conf") {
+                        self.unreadable.push(format!("{path} (not there)").into());
+                    }
+                    Fact::Known((), Origin::Asked(question))
                 }
-                Fact::Known((), Origin::Asked(question))
-            }
-            Err(refusal) if refusal.is_permission() => {
-                self.unreadable.push(format!("{path} ({refusal})").into());
-                Fact::Known((), Origin::Asked(question))
-            }
-            Err(refusal) => Fact::Unknown(Gap::refused(&question, refusal)),
+                Why::Refused(refusal) if refusal.is_permission() => {
+                    self.unreadable.push(format!("{path} ({refusal})").into());
+                    Fact::Known((), Origin::Asked(question))
+                }
+                _ => Fact::Unknown(gap),
+            },
         };
         if let Fact::Unknown(gap) = &asked {
             self.open.get_or_insert(gap.clone());

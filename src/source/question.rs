@@ -172,6 +172,9 @@ impl fmt::Display for Question {
             Question::Env(prefixes) => write!(f, "environment {}*", prefixes.join("*, ")),
             Question::Run(argv) => write!(f, "`{}`", argv.join(" ")),
             Question::Netlink(call) => write!(f, "netlink {call}"),
+            Question::Call(call) if &*call.name == "named_file" => {
+                f.write_str(call.text("path").unwrap_or(""))
+            }
             Question::Call(call) => write!(f, "{call}"),
             Question::Bench(call) => match (call.text("from"), call.text("to")) {
                 (Some(from), Some(to)) => write!(f, "bench {}: {from} to {to}", call.name),

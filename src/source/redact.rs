@@ -27,6 +27,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use key::Key;
+pub(super) use value::is_recorded as is_recorded_variable;
 
 use self::files::FileRule;
 use self::text::Kind;
@@ -180,12 +181,13 @@ impl Redactor {
         if &*call.name == "home_file" {
             return call;
         }
-        let of_log = &*call.name == "nccl_log_file";
+        let (of_log, of_named) = (&*call.name == "nccl_log_file", &*call.name == "named_file");
         let args = call.args.iter().map(|(name, value)| {
             let value = match value {
                 Argument::Text(text) if of_log => {
                     Argument::Text(log::file(&self.names, text).into())
                 }
+                Argument::Text(text) if of_named => Argument::Text(self.path(text)),
                 Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
                 Argument::Number(number) => Argument::Number(*number),
             };
@@ -232,6 +234,11 @@ impl Redactor {
                 Answer::Text(mapped.into())
             }
             (Question::Run(_), Answer::Text(text)) => Answer::Text(self.free(&text)),
+            (Question::Call(call), Answer::Text(text)) if &*call.name == "named_file" => {
+                let rule = files::rule_of_named(call.text("format").unwrap_or(""));
+                let mapped = files::content(names, rule, &text).ok_or_else(left_out)?;
+                Answer::Text(mapped.into())
+            }
             (question, Answer::Value(value)) => {
                 let mapped = self.value(question, &value).ok_or_else(left_out)?;
                 Answer::Value(Arc::new(mapped))

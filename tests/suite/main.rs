@@ -68,6 +68,7 @@ mod log;
 mod lost_evidence;
 mod man;
 mod many;
+mod named_files;
 mod nccl_of_nodes;
 mod nvml;
 mod options;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::fact::setting::{self, SettingRole};
 use crate::fact::{Fact, Facts, Gap, Id, Presence, Subject};
 use crate::probe::Ask;
+use crate::source::named_format::NamedFormat;
 
 /// Hosts that a finding names at most.
 const NAMED: usize = 4;
@@ -33,7 +34,8 @@ pub(super) fn may_be_read(path: &str) -> bool {
 
 /// The hostfile at a path.
 pub(super) fn at(ask: &Ask<'_>, path: &str) -> Presence<Arc<str>> {
-    ask.text_if_any(path)
+    let (question, text) = ask.named_file(&path.into(), NamedFormat::Hosts);
+    ask.presence(&question, text)
 }
 
 /// States what a hostfile says.

@@ -7,6 +7,7 @@ use crate::fact::node::{self, TopoFile};
 use crate::fact::{Fact, Facts, Id, Origin, Subject, gpu, variable};
 use crate::probe::{Ask, joined};
 use crate::source::Errno;
+use crate::source::named_format::NamedFormat;
 
 /// The variable that names the file.
 const TOPO_FILE: &str = "NCCL_TOPO_FILE";
@@ -36,8 +37,8 @@ pub fn state(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     let nothing = |state| (state, Says::default());
     // NCCL opens the file as this does: what cannot be opened is as good as not there, whatever its folder says.
-    let (state, says) = ask
-        .text(Arc::clone(&path))
+    let (_, text) = ask.named_file(&path, NamedFormat::Topology);
+    let (state, says) = text
         .map(|text| understood(&text))
         .or_refused(Errno::ENOENT, nothing(absent))
         .or_refused(Errno::ENOTDIR, nothing(absent))

@@ -95,6 +95,16 @@ pub(super) fn rule(path: &str) -> FileRule {
     }
 }
 
+/// The rule for a file that is read in one of [`crate::source::named_format::NamedFormat`]'s formats.
+pub(super) fn rule_of_named(format: &str) -> FileRule {
+    match format {
+        "nccl" => FileRule::Variables,
+        "topology" => FileRule::Text(Kind::FREE),
+        "hosts" => FileRule::Hostfile,
+        _ => FileRule::LeftOut,
+    }
+}
+
 /// The names that this machine has by its own files: /etc/hostname, the kernel's, and those of its command line.
 pub(super) fn own_names<'t>(path: &str, text: &'t str) -> impl Iterator<Item = &'t str> {
     let is_name = matches!(path.rsplit('/').next(), Some("hostname" | "nodename"));

@@ -20,7 +20,7 @@ const OTHER_PREFIXES: &str = "\
     SLURM_STEP_NUM_NODES SLURM_JOB_NUM_NODES SLURM_NNODES NNODES";
 
 /// Whether a recording holds the variable of this name.
-pub(super) fn is_recorded(name: &str) -> bool {
+pub(in crate::source) fn is_recorded(name: &str) -> bool {
     let mut prefixes = PREFIXES.split(' ').chain(OTHER_PREFIXES.split(' '));
     prefixes.any(|prefix| name.starts_with(prefix))
 }
