@@ -34,6 +34,7 @@ pub mod own_process;
 mod packed;
 pub mod pages;
 mod path_walk;
+mod places;
 mod privileges;
 pub mod processes;
 pub mod random;
@@ -41,6 +42,7 @@ mod recording_file;
 mod rehearsal;
 pub mod routes;
 pub mod source_address;
+mod stuck;
 pub mod tcp_info;
 pub mod timex;
 mod traffic_control;
@@ -209,6 +211,7 @@ fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
                 other => other,
             });
         }
+        ("earlier_run", None) => return stuck::ask(live.started_ns),
         ("named_file", root) => return user_files::named(call, root, live.job),
         ("home_file", None) => return user_files::file(call, live.job),
         ("nccl_libraries", Some(_)) => {

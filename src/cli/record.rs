@@ -177,6 +177,7 @@ impl ProbeArgs {
                 "--root" => settings.root = Some(value.into()),
                 "--nccl" => settings.nccl = Some(value.into_string().ok()?),
                 "--sample" => settings.sample = Some(seconds(value.to_str()?).ok()?),
+                "--places" => settings.places = Some(value.into()),
                 "--as" => settings.job = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
             }

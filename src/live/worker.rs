@@ -11,7 +11,8 @@
 pub mod child;
 pub mod measure;
 
-use crate::live::{clock, environment, own_process, privileges};
+use crate::live::places::{self, Places};
+use crate::live::{clock, environment, own_process, privileges, stuck};
 use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -70,10 +71,13 @@ pub enum Progress<'a> {
 pub const ARGUMENT: &str = "__probe";
 /// What a child writes in place of a recording's line when its probe has ended well and it can run another.
 const DONE: &str = "done";
+/// What a child writes while another one asks where it has to ask: it is not silent.
+const WAITS: &str = "waits";
 
 enum Event {
     Line(usize, Box<Line>),
     Done(usize),
+    Waits(usize),
     Closed(usize),
 }
 
@@ -90,13 +94,14 @@ struct Running {
 }
 
 impl Running {
-    /// Kills its process; one that does not end is looked after once more at the end.
-    fn kill(&mut self) {
-        let ended = self.child.as_mut().is_some_and(|child| {
-            kill_group(child);
-            wait_a_moment(child).is_some()
-        });
-        if ended {
+    /// Kills its process. One that does not end stays: it hangs in the kernel.
+    fn kill(&mut self, places: Option<&Places>) {
+        let Some(child) = &mut self.child else { return };
+        kill_group(child);
+        if wait_a_moment(child).is_some() {
+            if let Some(places) = places {
+                places.release(child.id());
+            }
             self.child = None;
         }
     }
@@ -124,6 +129,15 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         tree: plan.root.is_some(),
         ..Header::default()
     });
+    let places = plan.root.is_none().then(|| Places::new().ok()).flatten();
+    let places = places.as_ref();
+    if let Some(places) = places {
+        let earlier = stuck::of_earlier_runs(started_ns);
+        earlier
+            .into_iter()
+            .filter_map(|one| one.place)
+            .for_each(|place| places.hangs(&place));
+    }
     let (events, inbox) = mpsc::channel();
     let mut running: Vec<Running> = Vec::with_capacity(plan.probes.len());
     let mut waiting: VecDeque<(&'static str, Duration)> = plan.probes.iter().copied().collect();
@@ -144,7 +158,8 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             let budget = budget + plan.sample.unwrap_or_default();
             let started = match clock::now() < last {
                 true => {
-                    start(plan, name, started_ns, running.len(), &events).map_err(|e| e.to_string())
+                    let begun = (started_ns, places);
+                    start(plan, name, begun, running.len(), &events).map_err(|e| e.to_string())
                 }
                 false => Err("the deadline was reached".into()),
             };
@@ -177,14 +192,16 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         let now = clock::now();
         for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
             // A busy node looks like a hanging one: each probe gets a second try with twice the time.
-            if !r.end_said && now < last && tried.insert(r.name) {
+            r.kill(places);
+            // One that cannot be killed would hang again.
+            let is_stuck = r.child.is_some();
+            if !is_stuck && !r.end_said && now < last && tried.insert(r.name) {
                 (r.closed, r.end_said, r.given_up) = (true, true, true);
-                r.kill();
                 recording.forget(r.name);
                 waiting.push_back((r.name, r.budget.saturating_sub(pause) * 2));
                 continue;
             }
-            stop(r, &mut recording, since());
+            stop(r, &mut recording, since(), places);
         }
         if now.duration_since(begun) >= Duration::from_millis(500) {
             let names: Vec<&str> = running
@@ -206,6 +223,9 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             .unwrap_or(now);
         match inbox.recv_timeout(next.saturating_duration_since(now).min(TICK)) {
             Ok(Event::Line(index, _) | Event::Done(index)) if running[index].given_up => {}
+            Ok(Event::Waits(index)) => {
+                running[index].ends = (clock::now() + running[index].budget).min(last);
+            }
             Ok(Event::Line(index, line)) => {
                 // A probe that is answered, if slowly, on a busy machine, is not a hung one: the budget is for silence.
                 running[index].ends = (clock::now() + running[index].budget).min(last);
@@ -220,6 +240,9 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             }
             Ok(Event::Closed(index)) => {
                 running[index].closed = true;
+                if let (Some(places), Some(child)) = (places, &running[index].child) {
+                    places.release(child.id());
+                }
                 reap(&mut running[index], &mut recording, since());
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -264,7 +287,7 @@ fn go_on(
 fn start(
     plan: &Plan,
     name: &'static str,
-    started_ns: u64,
+    (started_ns, places): (u64, Option<&Places>),
     index: usize,
     events: &Sender<Event>,
 ) -> std::io::Result<Child> {
@@ -287,6 +310,9 @@ fn start(
         if let Some(job) = plan.job {
             command.arg("--as").arg(job.to_string());
         }
+        if let Some(places) = places {
+            command.arg("--places").arg(places.path());
+        }
     };
     let mut child = child::start(plan.program.as_ref(), ARGUMENT, Stdio::null, with)?;
     let Some(pipe) = child.stdout.take() else {
@@ -300,6 +326,7 @@ fn start(
         while matches!((&mut reader).take(32 << 20).read_line(&mut text), Ok(n) if n > 0) {
             let event = match text.trim_end() {
                 DONE => Event::Done(index),
+                WAITS => Event::Waits(index),
                 text => match wire::parse_line(text) {
                     Ok(line) => Event::Line(index, Box::new(line)),
                     Err(_) => break,
@@ -322,19 +349,30 @@ fn start(
     }
 }
 
-/// Kills a probe at its deadline. The question at which it hangs gets the reply *timeout*.
-fn stop(running: &mut Running, recording: &mut Recording, at: u64) {
+/// Notes that a probe was killed at its deadline. The question at which it hung gets the reply *timeout*; one at which it hangs still, where.
+fn stop(running: &mut Running, recording: &mut Recording, at: u64, places: Option<&Places>) {
     running.closed = true;
     let idle = std::mem::replace(&mut running.end_said, true);
-    running.kill();
     if idle {
         return;
     }
+    let place = running.child.as_ref().map(|child| {
+        let asked = recording.pending(running.name);
+        let place = asked.and_then(places::of_question).map(str::to_owned);
+        let place = place.or_else(|| stuck::place_of(child.id()));
+        if let (Some(places), Some(place)) = (places, &place) {
+            places.hangs(place);
+        }
+        Arc::from(place.unwrap_or_else(|| "an unknown place".into()))
+    });
     let how = format!(
         "killed after {}",
         crate::fact::Seconds((at as f64 / 1e6 * 10.0).round() / 10.0)
     );
-    end_badly(recording, running.name, &how, at, |_| Refusal::Timeout);
+    end_badly(recording, running.name, &how, at, |_| match place {
+        Some(place) => Refusal::Stuck(place),
+        None => Refusal::Timeout,
+    });
 }
 
 /// Records how a probe ended, and a reply to the question at which it did.
@@ -416,15 +454,31 @@ impl ChildOutput {
     }
 }
 
-/// Notes which question is being asked, so that the watcher can name one that takes long.
+/// Notes which question is being asked, so that the watcher can name one that takes long, and waits for its turn where another child asks.
 struct WatchedSource<S> {
     source: S,
+    places: Option<Arc<Places>>,
+    started_ns: u64,
     probe: Arc<str>,
     outlet: Arc<Mutex<ChildOutput>>,
 }
 
 impl<S: Source> Source for WatchedSource<S> {
     fn ask(&self, question: &Question) -> Reply {
+        let place = self.places.as_ref().zip(places::of_question(question));
+        let turn = place.as_ref().map(|(places, place)| {
+            places.enter(place, || {
+                let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
+                // A parent that is gone needs no lines.
+                let _ = writeln!(outlet.out, "{WAITS}").and_then(|()| outlet.out.flush());
+            })
+        });
+        if let Some(Err(hangs)) = turn {
+            return Reply {
+                at: clock::boottime_ns().saturating_sub(self.started_ns) / 1000,
+                said: Err(Refusal::Stuck(hangs.into())),
+            };
+        }
         {
             let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
             // Library calls can crash the process: earlier replies and the question are flushed first.
@@ -466,6 +520,8 @@ pub struct ChildSettings {
     pub job: Option<u32>,
     /// The NCCL library, or its version, that a person named.
     pub nccl: Option<String>,
+    /// The table of where the children of a run ask.
+    pub places: Option<PathBuf>,
 }
 
 /// The child's side: runs a probe's questions over the machine and writes the replies to standard output, then those of the
@@ -477,8 +533,14 @@ pub fn child(
     started: &ChildSettings,
     run: impl Fn(&str, &dyn Source),
 ) -> std::io::Result<()> {
+    let places = started
+        .places
+        .as_deref()
+        .and_then(|path| Places::open(path).ok());
+    let places = places.map(Arc::new);
     // A kernel that refuses leaves the privileges that were given; the questions are the same.
     let _ = privileges::give_up();
+    stuck::mark();
     let mut name: Arc<str> = first.into();
     let outlet = Arc::new(Mutex::new(ChildOutput::new(Arc::clone(&name), 1 << 16)));
     let busy = Arc::new(AtomicBool::new(true));
@@ -498,6 +560,8 @@ pub fn child(
         let recorder = Recorder::new(
             WatchedSource {
                 source,
+                places: places.clone(),
+                started_ns: started.at_ns,
                 probe: Arc::clone(&name),
                 outlet: Arc::clone(&outlet),
             },

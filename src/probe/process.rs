@@ -33,6 +33,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .map(|list| list.len() as u64);
     pressure(ask, facts, node, &cpus);
 
+    // It is about the doctor's own processes: respondents are made of its reply.
+    let _ = ask.raw(&Question::call("earlier_run", []));
     let before = ask.parse("/proc/stat", cpu_time::parse);
     let question = Question::call("processes", []);
     let origin = Origin::Asked(question.clone());

@@ -40,6 +40,7 @@ struct Failure<'r> {
     parts: Vec<RespondentName>,
     reason: String,
     is_crash: bool,
+    is_stuck: bool,
 }
 
 /// States the respondents of a node, after all its probes.
@@ -58,15 +59,31 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
         }
     }
     facts.know(of, node::WITHHELD, withheld, &origin);
+    let earlier = left_by_earlier_runs(recording);
     let gone = match recording.header.tree {
         true => Vec::new(),
         false => vanished(recording),
     };
+    for (place, hangs) in earlier {
+        let id = instance(facts, of, &(RespondentKind::Files, place));
+        let found = RespondentTally {
+            asked: 1,
+            failed: 1,
+            mostly: true,
+            reason: hangs.clone(),
+            hangs,
+        };
+        set(facts, id, &origin, RespondentKind::Files, &found);
+    }
     if !refused.is_empty() || !gone.is_empty() {
         let places = RespondentIndex::of(facts, of);
         let failed = |(question, reply, reason): (_, &Reply, _)| Failure {
             question,
-            parts: places.parts(question),
+            parts: match &reply.said {
+                Err(Refusal::Stuck(place)) => vec![(RespondentKind::Files, Arc::clone(place))],
+                _ => places.parts(question),
+            },
+            is_stuck: matches!(&reply.said, Err(Refusal::Stuck(_))),
             reason,
             is_crash: matches!(&reply.said, Err(Refusal::Crash(_))),
         };
@@ -84,6 +101,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
                 asked,
                 failed: asked,
                 mostly: true,
+                hangs: "none".into(),
                 reason: "no such file or directory (ENOENT), though it had been listed".into(),
             };
             set(facts, id, &origin, part.0, &found);
@@ -95,6 +113,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
             asked: 1,
             failed: 1,
             mostly: false,
+            hangs: "none".into(),
             reason: how.clone(),
         };
         set(facts, id, &origin, RespondentKind::Probe, &found);
@@ -163,7 +182,38 @@ struct RespondentTally {
     asked: u64,
     failed: u64,
     mostly: bool,
+    /// Why nothing there is asked again; "none" where that is not so.
+    hangs: String,
     reason: String,
+}
+
+/// The places where processes of earlier runs hang, and how many since when.
+fn left_by_earlier_runs(recording: &Recording) -> Vec<(Arc<str>, String)> {
+    let mut found = Vec::new();
+    for (question, reply) in recording.replies() {
+        let (Question::Call(call), Ok(Answer::Value(value))) = (question, &reply.said) else {
+            continue;
+        };
+        let hanging = value.get("hanging").and_then(Value::as_array);
+        for one in hanging
+            .filter(|_| &*call.name == "earlier_run")
+            .into_iter()
+            .flatten()
+        {
+            let text = |name: &str| one.get(name).and_then(Value::as_str);
+            let processes = one.get("processes").and_then(Value::as_u64).unwrap_or(1);
+            let place = text("place").unwrap_or("an unknown place");
+            let (noun, verb) = match processes {
+                1 => ("process", "hangs"),
+                _ => ("processes", "hang"),
+            };
+            let since = text("since").unwrap_or("an unknown time");
+            let said =
+                format!("{processes} {noun} of an earlier run {verb} in {place} since {since}");
+            found.push((place.into(), said));
+        }
+    }
+    found
 }
 
 fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: RespondentKind, found: &RespondentTally) {
@@ -171,6 +221,7 @@ fn set(facts: &mut Facts, id: Id, origin: &Origin, kind: RespondentKind, found: 
     facts.know(id, respondent::ASKED, found.asked, origin);
     facts.know(id, respondent::FAILED, found.failed, origin);
     facts.know(id, respondent::MOSTLY_FAILED, found.mostly, origin);
+    facts.know(id, respondent::HANGS, found.hangs.as_str().into(), origin);
     let reason = found.reason.as_str().into();
     facts.know(id, respondent::REASON, reason, origin);
 }
@@ -245,6 +296,10 @@ fn attribute(
             .or_insert_with(|| RespondentTally {
                 asked: tally.asked,
                 failed: 0,
+                hangs: match failure.is_stuck {
+                    true => format!("a process hangs in {}, and cannot be killed", part.1),
+                    false => "none".into(),
+                },
                 mostly: (tally.failed - tally.crashed) * 2 > tally.asked,
                 reason: format!("{}: {}", failure.reason, failure.question),
             });

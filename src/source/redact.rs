@@ -291,6 +291,7 @@ impl Redactor {
                 Refusal::CommandFailed(status, self.free(&words))
             }
             Refusal::Crash(words) => Refusal::Crash(self.free(&words)),
+            Refusal::Stuck(place) => Refusal::Stuck(self.path(&place)),
             Refusal::NotAsked(words) => Refusal::NotAsked(self.free(&words)),
             Refusal::Errno(_)
             | Refusal::CommandMissing

@@ -25,6 +25,9 @@ pub enum Refusal {
     /// The reply did not come within the budget.
     #[error("no reply within the budget")]
     Timeout,
+    /// A process hangs in the kernel at this place, and SIGKILL does not end it: nobody is asked there again.
+    #[error("a process hangs in the kernel at {0}, and cannot be killed")]
+    Stuck(Arc<str>),
     /// The process that asked died of this.
     #[error("the asking process died: {0}")]
     Crash(Arc<str>),
@@ -91,6 +94,7 @@ impl Refusal {
         matches!(
             self,
             Refusal::Timeout
+                | Refusal::Stuck(_)
                 | Refusal::Crash(_)
                 | Refusal::Errno(
                     Errno::EIO

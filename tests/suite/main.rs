@@ -60,6 +60,7 @@ mod formats;
 mod fuzzed;
 mod ground;
 mod html;
+mod hung_directory;
 mod imports;
 mod integrate;
 mod inventory;

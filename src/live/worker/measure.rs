@@ -152,6 +152,8 @@ pub fn child(probe: &str, started_ns: u64, questions: &str) -> std::io::Result<(
     let sink = Arc::clone(&outlet);
     let source = WatchedSource {
         source: Live::benchmark(started_ns),
+        places: None,
+        started_ns,
         probe: probe.into(),
         outlet: Arc::clone(&outlet),
     };
