@@ -1,7 +1,6 @@
 //! Arguments in, exit status out.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -9,8 +8,8 @@ use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli, output, spelling, version};
 use rdma_doctor::exit::Exit;
-use rdma_doctor::live::library_process;
 use rdma_doctor::live::worker::{self, measure};
+use rdma_doctor::live::{files, library_process};
 use rdma_doctor::measure::run::collective::rank;
 use rdma_doctor::measure::run::job;
 use rdma_doctor::measure::run::pairs::rdma;
@@ -109,8 +108,10 @@ fn run() -> ExitCode {
             _ => None,
         };
         if let Some(text) = text {
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            return Exit::Healthy.into();
+            return match output::print(|out| out.write_all(text.as_bytes())) {
+                Ok(()) => Exit::Healthy.into(),
+                Err(error) => ended(&error),
+            };
         }
     }
     let args = spelling::current(std::env::args_os());
@@ -122,6 +123,8 @@ fn run() -> ExitCode {
             let _ = error.print();
             let exit = if error.use_stderr() {
                 Exit::Usage
+            } else if files::stdout_was_closed() {
+                Exit::Internal
             } else {
                 Exit::Healthy
             };
@@ -130,16 +133,19 @@ fn run() -> ExitCode {
     };
     match cli::run(cli) {
         Ok(exit) => exit.into(),
-        Err(error) => {
-            terminal::say(&format!("rdma-doctor: {error:#}"));
-            let exit = if error.is::<BadInput>() {
-                Exit::Input
-            } else if error.is::<BadUsage>() {
-                Exit::Usage
-            } else {
-                Exit::Internal
-            };
-            exit.into()
-        }
+        Err(error) => ended(&error),
     }
+}
+
+/// Says why the program ends, and gives its exit status.
+fn ended(error: &anyhow::Error) -> ExitCode {
+    terminal::say(&format!("rdma-doctor: {error:#}"));
+    let exit = if error.is::<BadInput>() {
+        Exit::Input
+    } else if error.is::<BadUsage>() {
+        Exit::Usage
+    } else {
+        Exit::Internal
+    };
+    exit.into()
 }

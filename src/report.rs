@@ -213,6 +213,15 @@ impl Report {
         }
     }
 
+    /// Makes it undecided, if no error was found: it may not be of what was asked about.
+    pub fn doubt(&mut self, why: String) {
+        if self.exit() != Exit::Errors {
+            self.headline = format!("undecided: {why}");
+        }
+        self.leave_open();
+        self.damage.push(why);
+    }
+
     /// The exit status as a value.
     pub fn exit(&self) -> Exit {
         Exit::from_code(self.exit.into())

@@ -155,6 +155,7 @@ pub fn recorded(recording: &Recording, id: Id) -> RecordedNode {
         altered: recording.header.altered.clone(),
         tree: recording.header.tree,
         is_complete: recording.is_complete(),
+        doubt: None,
         micros: recording.duration(),
     }
 }

@@ -3,12 +3,12 @@
 //! Each is read, judged by itself and reduced to its findings and to a small sample by which nodes are compared. What is kept
 //! of a node is some kilobytes; the order on the command line decides over the order in the report, whoever is done first.
 
-use crate::live::random;
-use std::collections::BTreeMap;
+use crate::live::{clock, random};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use super::input::{self, BadInput};
 use super::output;
@@ -83,7 +83,7 @@ pub fn recordings(
     let count = recordings.len();
     let read = |at: usize| match &recordings[at] {
         log if log.header.log => Read::Log(Box::new(log.clone())),
-        one => judged_alone(catalogue, one, count, policy),
+        one => judged_alone(catalogue, one, count, policy, None),
     };
     let mut cluster = Cluster::default();
     each(count, ClusterMemory::default(), read, |at, read| {
@@ -140,18 +140,27 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
     let (given, memory) = (gathering.given, gathering.memory);
     let count = given.len() + 1;
     let budget = memory.of_each();
-    let judged = |one: &Recording| judged_alone(catalogue, one, count, policy);
+    // Where rank 0 judges a recording in place of its node, the others may as well.
+    let is_replayed = !gathering.own.path.as_os_str().is_empty();
+    let fresh = FreshRecordings::default();
+    let judged = |name: &str, one: &Recording| {
+        let asked = fresh.look(name, one).filter(|_| !is_replayed);
+        judged_alone(catalogue, one, count, policy, asked)
+    };
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
-        None => judged(gathering.own),
+        None => judged("rank 0", gathering.own),
         Some((name, bytes)) => {
             match Recording::read_within(bytes.as_slice(), Path::new(name), budget) {
-                Ok(one) if !one.header.log => judged(&one),
+                Ok(one) if !one.header.log => judged(name, &one),
                 Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
                 Err(error) => Read::Not(format!("its output is not a recording: {error}")),
             }
         }
     };
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster {
+        now: (!is_replayed).then(clock::utc_now),
+        ..Cluster::default()
+    };
     each(count, memory, read, |at, read| {
         let name = at.checked_sub(1).map_or("", |at| given[at].0.as_str());
         cluster.add(Path::new(name), read);
@@ -222,17 +231,31 @@ pub fn hosts(
         given.note_clock(&mut recording, run);
         Ok::<_, String>(recording)
     };
+    let fresh = FreshRecordings::default();
     if let [one] = names {
         let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));
         output::progress(Progress::Done);
         let recording = recording?;
-        return Ok(judged(catalogue, &[recording], policy));
+        let mut report = judged(catalogue, std::slice::from_ref(&recording), policy);
+        if let Some(FreshLook {
+            doubt: Some(why), ..
+        }) = fresh.look(one, &recording)
+        {
+            report.doubt(why);
+        }
+        return Ok(report);
     }
     let read = |at: usize| match recording(&names[at]) {
-        Ok(one) => judged_alone(catalogue, &one, names.len(), policy),
+        Ok(one) => {
+            let asked = fresh.look(&names[at], &one);
+            judged_alone(catalogue, &one, names.len(), policy, asked)
+        }
         Err(why) => Read::Not(why),
     };
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster {
+        now: Some(clock::utc_now()),
+        ..Cluster::default()
+    };
     each_of(names.len(), at_once, read, |at, read| match read {
         Read::Not(why) => cluster.table.is_silent(names[at].as_str(), why),
         read => cluster.add(Path::new(&names[at]), read),
@@ -264,7 +287,7 @@ pub fn files(
     let budget = memory.of_each();
     let read = |at: usize| match Recording::open_within(&paths[at], budget) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
-        Ok(one) => judged_alone(catalogue, &one, paths.len(), policy),
+        Ok(one) => judged_alone(catalogue, &one, paths.len(), policy, None),
         Err(error) => Read::Not(error.to_string()),
     };
     let mut cluster = Cluster::default();
@@ -283,24 +306,73 @@ pub fn files(
     Ok(cluster.report(catalogue, policy))
 }
 
-/// Judges one node by itself.
+/// How far the time of a recording that was just made may be from this machine's clock.
+const NOT_NOW: Duration = Duration::from_secs(15 * 60);
+
+/// What a recording says of itself that was asked for just now.
+struct FreshLook {
+    /// The time by this machine's clock.
+    now: String,
+    /// Why it may not be of its node, or not of now.
+    doubt: Option<String>,
+}
+
+/// The recordings that hosts gave of themselves just now.
+#[derive(Default)]
+struct FreshRecordings {
+    /// Who gave which: the time to the millisecond, and that since the boot to the nanosecond.
+    given: Mutex<HashMap<(String, u64), String>>,
+}
+
+impl FreshRecordings {
+    /// Looks at what a host gave; `None` for a recording without a time, which is of no machine.
+    fn look(&self, host: &str, recording: &Recording) -> Option<FreshLook> {
+        let header = &recording.header;
+        let now = clock::utc_now();
+        let stamp = humantime::parse_rfc3339(&header.utc).ok()?;
+        let here = humantime::parse_rfc3339(&now).ok()?;
+        let apart = here
+            .duration_since(stamp)
+            .unwrap_or_else(|other| other.duration());
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let identity = (header.utc.clone(), header.boottime_ns);
+        let doubt = match given.get(&identity) {
+            Some(first) => Some(format!("{host} gave the same recording as {first}")),
+            None if apart > NOT_NOW => Some(format!(
+                "{host} gave a recording of {}, not of now",
+                header.utc
+            )),
+            None => None,
+        };
+        given.entry(identity).or_insert_with(|| host.to_owned());
+        Some(FreshLook { now, doubt })
+    }
+}
+
+/// Judges one node by itself. `asked` is of a node that gave its recording just now: its waivers expire by this machine's clock too.
 fn judged_alone(
     catalogue: &Catalogue,
     recording: &Recording,
     among: usize,
     policy: &Policy,
+    asked: Option<FreshLook>,
 ) -> Read {
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
-    let recorded = [(id, recording.header.utc.as_str())];
+    let utc = recording.header.utc.as_str();
+    let utc = asked.as_ref().map_or(utc, |asked| utc.max(&asked.now));
+    let recorded = [(id, utc)];
     let verdicts = judge_waived(catalogue, &mut facts, &recorded, is_of_node);
     let lacks = Lacks::of(catalogue, &facts, &verdicts);
     let part = Contents::of_nodes(
         catalogue,
         &facts,
         (&verdicts, &lacks),
-        &[input::recorded(recording, id)],
+        &[RecordedNode {
+            doubt: asked.and_then(|asked| asked.doubt),
+            ..input::recorded(recording, id)
+        }],
         policy,
     );
     Read::Node(Box::new((part, comparison::sample(&facts, id))))
@@ -374,6 +446,8 @@ struct Cluster {
     logs: Vec<Recording>,
     unread: Vec<String>,
     nodes: usize,
+    /// The time by this machine's clock, where the nodes were asked just now: waivers expire by it too.
+    now: Option<String>,
 }
 
 impl Cluster {
@@ -414,7 +488,10 @@ impl Cluster {
         }
         let concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);
         let logs = self.logs.iter().map(|log| log.header.utc.as_str());
-        let last = logs.chain(self.fold.last_recorded()).max();
+        let last = logs
+            .chain(self.fold.last_recorded())
+            .chain(self.now.as_deref())
+            .max();
         let recorded = [(Facts::CLUSTER, last.unwrap_or_default())];
         let verdicts = judge_waived(catalogue, &mut facts, &recorded, |subject| {
             !is_of_node(subject)

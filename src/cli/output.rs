@@ -92,6 +92,7 @@ pub fn print_with(
     colors: Colors,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
+    require_stdout()?;
     let mut out = BufWriter::new(io::stdout().lock());
     let mut escaping = Escaping::new(&mut out, colors);
     let written = write(&mut escaping).and_then(|()| escaping.finish().map(drop));
@@ -105,15 +106,21 @@ pub fn print_with(
     }
 }
 
+/// A report that nobody can have got is none.
+fn require_stdout() -> anyhow::Result<()> {
+    match files::stdout_was_closed() {
+        true => Err(anyhow!("standard output is closed")),
+        false => Ok(()),
+    }
+}
+
 /// Writes bytes to standard output as they are: recordings, and formats that have their own escapes.
 ///
 /// # Errors
 ///
 /// They cannot be written, or the reader has gone: part of a recording is none.
 pub fn print_raw(bytes: &[u8]) -> anyhow::Result<()> {
-    if files::stdout_was_closed() {
-        return Err(anyhow!("standard output is closed"));
-    }
+    require_stdout()?;
     let mut out = io::stdout().lock();
     out.write_all(bytes)
         .and_then(|()| out.flush())

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::open_below::open_below;
 use super::path_walk::{Link, Place, walk_from_root};
 use super::{random, trusted};
+use crate::exit::Exit;
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
@@ -451,7 +452,24 @@ pub fn stdout_was_closed() -> bool {
 
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
+/// What is said where the standard library would end this process without a word: it calls poll(2) at its start, and takes no refusal.
+const NO_POLL: &str = "rdma-doctor: poll(2) is denied to this process (a seccomp filter?), and it cannot run without\n";
+
 extern "C" fn look_at_stdout() {
+    #[expect(unsafe_code, reason = "before the standard library's start")]
+    // SAFETY: poll(2) of no descriptors touches no memory; the text is as long as is said; _exit ends the process.
+    unsafe {
+        let denied = libc::poll(std::ptr::null_mut(), 0, 0) < 0;
+        if denied
+            && matches!(
+                *libc::__errno_location(),
+                libc::EPERM | libc::EACCES | libc::ENOSYS
+            )
+        {
+            libc::write(libc::STDERR_FILENO, NO_POLL.as_ptr().cast(), NO_POLL.len());
+            libc::_exit(i32::from(Exit::Internal.code()));
+        }
+    }
     #[expect(unsafe_code, reason = "rustix has no descriptor that may be closed")]
     // SAFETY: fcntl(F_GETFD) takes numbers only.
     let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;

@@ -9,7 +9,10 @@ use crate::source::wire::to_hex;
 /// The kernel has no generator (before Linux 3.17), or it gave fewer bytes.
 pub fn random_bytes() -> std::io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
-    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    let got = got.map_err(|error| {
+        std::io::Error::other(format!("the kernel gives no random numbers: {error}"))
+    })?;
     if got < bytes.len() {
         Err(std::io::ErrorKind::UnexpectedEof.into())
     } else {

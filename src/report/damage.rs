@@ -5,7 +5,7 @@ use super::in_words::some;
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Subject, respondent};
 
-/// The damage in sentences: truncated recordings, and parts that did not respond. A choice of checks that has no areas is judged by its checks alone.
+/// The damage in sentences: recordings that are truncated or in doubt, and parts that did not respond. A choice of checks that has no areas is judged by its checks alone.
 pub(super) fn damage(
     catalogue: &Catalogue,
     facts: &Facts,
@@ -17,6 +17,7 @@ pub(super) fn damage(
         true => Vec::new(),
         false => cut.collect(),
     };
+    damage.extend(recordings.iter().filter_map(|one| one.doubt.clone()));
     if !catalogue.areas.is_empty() {
         let mut all: Vec<Id> = facts.all(Subject::Respondent).collect();
         all.sort_by_key(|id| {

@@ -17,6 +17,8 @@ pub struct RecordedNode {
     pub tree: bool,
     /// Whether its last line is there.
     pub is_complete: bool,
+    /// Why it may not be of this node, or not of now.
+    pub doubt: Option<String>,
     /// How long it took, in microseconds.
     pub micros: u64,
 }

@@ -128,10 +128,6 @@ pub fn body(
         several => page.nodes(out, several)?,
     }
     page.areas(out, report)?;
-    if report.unauthenticated {
-        let text = "Unauthenticated: the nodes had no key (RDMA_DOCTOR_KEY, --key-file), and each is believed by its address.";
-        page.wrap(out, "", 0, text)?;
-    }
     let everything = detail.all || detail.verbose;
     let full = if everything { usize::MAX } else { IN_FULL };
     for cause in report.causes.iter().take(full) {

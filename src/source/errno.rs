@@ -32,6 +32,11 @@ macro_rules! errnos {
     };
 }
 
+impl Errno {
+    /// What a recording of another version calls by a name that this one does not know.
+    pub const UNKNOWN: Errno = Errno(i32::MAX);
+}
+
 errnos! {
     EPERM = 1, "operation not permitted";
     ENOENT = 2, "no such file or directory";

@@ -57,6 +57,7 @@ mod evidence_texts;
 mod firewall;
 mod fixtures;
 mod formats;
+mod fresh_recordings;
 mod fuzzed;
 mod ground;
 mod html;

@@ -124,6 +124,9 @@ pub fn run(
     };
     let mut report = many::gathered(judging.catalogue, gathering, judging.policy);
     report.unauthenticated = !place.trust.is_authenticated();
+    if report.unauthenticated {
+        report.headline += "; the nodes had no key, and each is believed by its address";
+    }
     Ok(Outcome::Report(Box::new((report, gathered))))
 }
 
