@@ -9,7 +9,10 @@ use rdma_doctor::source::recording::Recording;
 
 use crate::place::{Scratch, doctor};
 
-const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/rxe-healthy.jsonl.zst");
+const FIXTURE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/fixtures/rxe-healthy.jsonl.zst"
+);
 
 /// The fixture as recorded at this time, so many nanoseconds after the boot.
 fn recorded(name: &str, utc: &str, boottime_ns: u64) -> String {
