@@ -1,7 +1,7 @@
 //! `rdma-doctor check`: from a machine, or its recording, to a verdict.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
 use clap::Args;
@@ -15,7 +15,9 @@ use super::together::meet::{self, Judging, Outcome};
 use super::together::{self, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, baseline, evidence, input, log, many, output};
 use crate::exit::Exit;
+use crate::live;
 use crate::nodeset;
+use crate::probe::nccl_log;
 use crate::report::{self, Policy, Report, html, json, text};
 use crate::source::recording::Recording;
 use crate::terminal;
@@ -249,8 +251,29 @@ fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
         [] => vec![input::record(&args.ask)?],
         paths => input::open(paths)?,
     };
-    recordings.push(log::log(&args.with, None)?);
+    let results = log::log(&args.with, None)?;
+    refuse_unrecognised(&args.with, &results)?;
+    recordings.push(results);
     Ok(many::judged(&catalogue, &recordings, policy))
+}
+
+/// A result in which nothing is recognised was given for nothing: whoever gave it believes that it was judged.
+fn refuse_unrecognised(with: &[PathBuf], results: &Recording) -> Result<(), BadInput> {
+    let recognised = nccl_log::recognised(results);
+    let is_below = |path: &PathBuf| {
+        let path = terminal::path(path);
+        recognised
+            .iter()
+            .any(|file| Path::new(&**file).starts_with(&path))
+    };
+    let is_recording = matches!(with, [one] if live::log::is_recording(one));
+    match with.iter().find(|path| !is_below(path)) {
+        Some(path) if !is_recording || recognised.is_empty() => {
+            let why = "holds no line of NCCL, no result of a benchmark, and no output of a tool that is read";
+            Err(BadInput::of(path, why))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes the reports.

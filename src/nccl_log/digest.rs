@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tool_output::{self, Block};
+
 /// The digest of one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Digest {
@@ -31,7 +33,7 @@ pub struct Digest {
     pub uncounted: Vec<DroppedEvents>,
     /// The outputs of other tools that are between.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub outputs: Vec<crate::tool_output::Block>,
+    pub outputs: Vec<Block>,
     /// Lines that show the progress of the program around NCCL, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<super::sign::Sign>,
@@ -44,6 +46,13 @@ pub struct Digest {
 }
 
 impl Digest {
+    /// Whether the file holds anything that can be judged: lines of NCCL or of a program around it, or an output of a tool that is read.
+    pub fn is_recognised(&self) -> bool {
+        let mut outputs = self.outputs.iter();
+        !(self.kept.is_empty() && self.signs.is_empty() && self.launches.is_empty())
+            || outputs.any(|block| block.tool() == "log" || tool_output::is_read(&block.argv))
+    }
+
     /// Appends the digest of another file.
     pub fn join(&mut self, other: Digest) {
         let before = self.lines;

@@ -89,6 +89,20 @@ pub fn establish(recording: &Recording, facts: &mut Facts) {
 /// The file's name, and what is left of it.
 type File = (Arc<str>, Digest);
 
+/// The files of a recording of logs in which something is recognised.
+pub fn recognised(recording: &Recording) -> Vec<Arc<str>> {
+    let source = recording.of(NAME);
+    let ask = Ask::new(&source);
+    let names = ask.value(files());
+    let names = names.and_then(|said| super::member::<Vec<Arc<str>>>(&said, "files"));
+    let mut names = names.known().cloned().unwrap_or_default();
+    names.retain(|name| {
+        let digest = ask.read::<Digest>(file(name));
+        digest.known().is_some_and(Digest::is_recognised)
+    });
+    names
+}
+
 /// States the facts of one log's digest; returns the runs in it.
 pub fn establish_digest(name: &str, digest: Digest, facts: &mut Facts) -> Vec<Id> {
     let files: Vec<File> = vec![(name.into(), digest)];

@@ -112,3 +112,65 @@ fn gpus_of_the_node_tell_how_many_hosts_held_the_ranks() {
     let found = judged(&["check", &node, "--with", path.to_str().unwrap()]);
     assert_eq!(found, (2, vec!["log/test-far-below-adapters".to_owned()]));
 }
+
+#[test]
+fn a_result_in_which_nothing_is_recognised_is_invalid_input() {
+    let node = fixture("modelled-gpu-nvml.jsonl");
+    let result = kept("recognised", &table(&[(8_589_934_592, 40_000.0, 380.0)]));
+    let result = result.to_string_lossy().into_owned();
+    let program = std::fs::read(place::doctor()).unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-with-folder");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("notes.txt"), "the run was slow\n").unwrap();
+    for (name, bytes) in [
+        ("empty", &b""[..]),
+        ("blank", b"\n\n"),
+        ("prose", b"it was slow today, and nobody knows why\n"),
+        ("binary", &program[..100_000]),
+        ("missing", b""),
+        ("folder", b""),
+    ] {
+        let path = match name {
+            "folder" => folder.clone(),
+            name => Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-with-{name}")),
+        };
+        if !matches!(name, "missing" | "folder") {
+            std::fs::write(&path, bytes).unwrap();
+        }
+        let path = path.to_string_lossy().into_owned();
+        for with in [
+            vec!["--with", &path],
+            vec!["--with", &result, "--with", &path],
+        ] {
+            // A log beside a log is no node.
+            let commands = ["check", "log"];
+            for command in &commands[..if with.len() > 2 { 1 } else { 2 }] {
+                let mut doctor = Command::new(place::doctor());
+                let first = if *command == "log" { &result } else { &node };
+                let ran = doctor
+                    .args([*command, first.as_str()])
+                    .args(&with)
+                    .output()
+                    .unwrap();
+                let said = String::from_utf8_lossy(&ran.stderr);
+                assert_eq!(ran.status.code(), Some(65), "{command} {with:?}: {said}");
+                assert!(said.contains(&path), "{command} {with:?}: {said}");
+            }
+        }
+    }
+    // The log's own recording is one, and a folder with one result among other texts.
+    std::fs::write(
+        folder.join("run.log"),
+        table(&[(8_589_934_592, 40_000.0, 380.0)]),
+    )
+    .unwrap();
+    let recorded = format!("{}/check-with-recorded.jsonl", env!("CARGO_TARGET_TMPDIR"));
+    let mut doctor = Command::new(place::doctor());
+    let ran = doctor
+        .args(["log", &result, "--record", &recorded])
+        .output();
+    assert!(ran.unwrap().status.code().is_some_and(|code| code < 4));
+    for good in [&recorded, &folder.to_string_lossy().into_owned()] {
+        assert!(judged(&["check", &node, "--with", good]).0 < 4, "{good}");
+    }
+}
