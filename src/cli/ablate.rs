@@ -95,7 +95,7 @@ pub struct AblateArgs {
     #[arg(long, requires = "metric")]
     pub lower_is_better: bool,
     /// Write the job's output there, and not to standard error
-    #[arg(long, value_name = "FILE", requires = "job")]
+    #[arg(long, value_name = "FILE", requires = "job", value_parser = super::output_file())]
     pub job_output: Option<PathBuf>,
     /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank", "hosts", "hostfile"])]

@@ -24,10 +24,10 @@ pub struct JudgeArgs {
     #[arg(long, value_enum)]
     pub format: Option<ReportFormat>,
     /// Write the report to this file, which is replaced as a whole
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = super::output_file())]
     pub output: Option<PathBuf>,
     /// Write the remedies to this file, as a shell script in which each command is commented out
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::output_file())]
     pub fix_script: Option<PathBuf>,
     /// Say the headline only
     #[arg(short, long, conflicts_with = "verbose")]

@@ -29,7 +29,7 @@ pub struct LogArgs {
     #[arg(long, value_name = "RECORDING")]
     pub with: Vec<PathBuf>,
     /// Write what was kept of the log as a recording; a name that ends in .zst is compressed, - is standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = super::output_file())]
     pub record: Option<PathBuf>,
     /// In that recording, leave host names, addresses and GIDs as they are
     #[arg(long, requires = "record", conflicts_with = "redact_key")]

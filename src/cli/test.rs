@@ -39,7 +39,7 @@ pub struct TestArgs {
     #[arg(long, value_enum, default_value_t = TestFormat::Text)]
     pub format: TestFormat,
     /// Write them to this file, which is replaced as a whole; standard output has them as text
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = super::output_file())]
     pub output: Option<PathBuf>,
     /// The areas that must have been examined, in place of what is usual: ports,gpus,…; all; or none
     #[arg(long, value_name = "AREAS", value_delimiter = ',')]

@@ -353,6 +353,24 @@ fn read_text(file: std::fs::File) -> std::io::Result<String> {
     }
 }
 
+/// Why an output that the user named cannot be made there, where its path alone says so: a directory that does not exist, or one in place of a file.
+#[expect(clippy::disallowed_methods, reason = "an output named by the user")]
+pub fn no_output_at(path: &Path) -> Option<String> {
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    if path.is_dir() {
+        return Some("is a directory, and no file".into());
+    }
+    match directory {
+        Some(directory) if !directory.is_dir() => Some(format!(
+            "there is no directory {}",
+            crate::terminal::path(directory)
+        )),
+        _ => None,
+    }
+}
+
 /// Replaces an output file that the user named atomically: readers see the old or the new content, also after a crash, and the old one stays if the new
 /// one cannot be written. `private` lets nobody but its owner read it. Anything but a plain file, such as `/dev/stdout`, is written to. A link in a
 /// sticky directory, where anybody may have put it, is replaced and not followed.

@@ -23,6 +23,33 @@ fn file(name: &str, content: &[u8]) -> String {
 const HEAD: &str = "{\"rdma-doctor-recording\":\"1.0\",\"node\":\"n1\"}\n";
 
 #[test]
+fn an_output_into_a_directory_that_is_not_there_is_usage() {
+    let healthy = fixture("rxe-healthy.jsonl.zst");
+    let log = fixture("generated-log-healthy.jsonl");
+    for into in ["/no/such/directory/out", env!("CARGO_TARGET_TMPDIR")] {
+        for before in [
+            &["check", &healthy, "-o"][..],
+            &["check", &healthy, "--format", "json", "--output"],
+            &["check", &healthy, "--fix-script"],
+            &["triage", &healthy, "-o"],
+            &["log", &log, "-o"],
+            &["log", &log, "--record"],
+            &["record", "--from", &healthy, "-o"],
+            &["test", &healthy, "-o"],
+            &["bench", "all-reduce", "--record"],
+            &["bench", "pairs", "--record"],
+            &["bench", "p2p", "--record"],
+            &["ablate", "--record"],
+        ] {
+            let ran = doctor(&[before, &[into]].concat());
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert_eq!(ran.status.code(), Some(64), "{before:?} {into}: {said}");
+            assert!(said.contains("directory"), "{before:?}: {said}");
+        }
+    }
+}
+
+#[test]
 fn every_exit_status_has_a_case() {
     assert_eq!(code(&["check", &fixture("rxe-healthy.jsonl.zst")]), 0);
     assert_eq!(code(&["check", &fixture("rxe-mtu-lowered.jsonl")]), 1);

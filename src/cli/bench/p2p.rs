@@ -43,7 +43,7 @@ pub struct P2pArgs {
     #[arg(long, value_name = "GPU", value_delimiter = ',')]
     pub gpus: Vec<String>,
     /// Write a recording of the node and of what was measured, for rdma-doctor check
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::output_file())]
     pub record: Option<PathBuf>,
     /// Leave names, addresses and serial numbers in the recording as they are
     #[arg(long, requires = "record")]

@@ -55,7 +55,7 @@ pub struct PairsArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "0.3")]
     pub flow: Duration,
     /// Write a recording of the node and of what was measured, for rdma-doctor check (rank 0)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::cli::output_file())]
     pub record: Option<PathBuf>,
     /// Leave names, addresses and serial numbers in the recording as they are
     #[arg(long, requires = "record")]
