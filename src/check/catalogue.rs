@@ -1,6 +1,7 @@
 //! All checks: the built-in ones, and a site's own.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
@@ -199,11 +200,7 @@ impl Catalogue {
     pub fn select(&mut self, only: &[String], skip: &[String]) -> Result<(), SelectionError> {
         for pattern in only.iter().chain(skip) {
             if !self.checks.iter().any(|c| glob::fits(pattern, &c.id)) {
-                let ids = self.checks.iter().map(|c| &*c.id);
-                return Err(SelectionError::NoCheck {
-                    pattern: pattern.clone(),
-                    nearest: nearest(pattern, ids).map(str::to_owned),
-                });
+                return Err(self.no_check(pattern));
             }
         }
         if !only.is_empty() {
@@ -213,6 +210,26 @@ impl Catalogue {
         self.checks
             .retain(|c| (only.is_empty() || fits(only, &c.id)) && !fits(skip, &c.id));
         Ok(())
+    }
+
+    /// That no check fits, and what was meant: the id that is most like it, or all checks of a folder.
+    pub(super) fn no_check(&self, pattern: &str) -> SelectionError {
+        let ids = self.checks.iter().map(|check| &*check.id);
+        let folders: BTreeSet<&str> = (ids.clone())
+            .filter_map(|id| Some(id.rsplit_once('/')?.0))
+            .collect();
+        let written = pattern.trim_end_matches(['/', '*']);
+        let nearest = match folders.contains(written) {
+            true => Some(written),
+            false => nearest(pattern, folders.iter().copied().chain(ids)),
+        };
+        SelectionError::NoCheck {
+            pattern: pattern.to_owned(),
+            nearest: nearest.map(|near| match folders.contains(near) {
+                true => format!("{near}/*"),
+                false => near.to_owned(),
+            }),
+        }
     }
 
     /// The check of this id.
@@ -229,10 +246,7 @@ impl Catalogue {
         value: Value,
     ) -> Result<(), SelectionError> {
         let Ok(at) = self.checks.binary_search_by(|c| (*c.id).cmp(id)) else {
-            return Err(SelectionError::NoCheck {
-                pattern: id.to_owned(),
-                nearest: nearest(id, self.checks.iter().map(|c| &*c.id)).map(str::to_owned),
-            });
+            return Err(self.no_check(id));
         };
         let limits = &mut self.checks[at].limits;
         let Some(limit) = limits.iter().position(|(n, _)| **n == *name) else {

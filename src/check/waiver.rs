@@ -17,8 +17,7 @@ use std::sync::Arc;
 
 use toml::value::Datetime;
 
-use super::catalogue::SelectionError;
-use super::{Catalogue, Outcome, Severity, Verdict, glob, inventory, judge_where, nearest_name};
+use super::{Catalogue, Outcome, Severity, Verdict, glob, inventory, judge_where};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, node, waiver};
 use crate::nodeset;
 
@@ -136,9 +135,7 @@ impl Waiver {
             );
         }
         if fitting().next().is_none() {
-            let nearest = nearest_name(&entry.check, ids()).map(str::to_owned);
-            let pattern = entry.check;
-            return Err(SelectionError::NoCheck { pattern, nearest }.to_string());
+            return Err(catalogue.no_check(&entry.check).to_string());
         }
         if fitting().all(|id| id.starts_with(OWN)) {
             return Err("a finding about a waiver cannot be waived".into());

@@ -50,6 +50,32 @@ fn an_output_into_a_directory_that_is_not_there_is_usage() {
 }
 
 #[test]
+fn a_folder_of_checks_is_suggested_as_a_pattern() {
+    let waivers = file(
+        "folder.waivers.toml",
+        b"[[waiver]]\ncheck = \"link\"\nreason = \"r\"\nowner = \"o\"\nuntil = 2099-01-01\n",
+    );
+    let healthy = fixture("rxe-healthy.jsonl.zst");
+    for (args, near) in [
+        (["--only", "link"], "`link/*`"),
+        (["--skip", "link/"], "`link/*`"),
+        (["--only", "lnik"], "`link/*`"),
+        (["--only", "link/rate-degradd"], "`link/rate-degraded`"),
+        (["--waivers", &waivers], "`link/*`"),
+    ] {
+        let ran = doctor(&["check", &healthy, args[0], args[1]]);
+        let said = [ran.stdout, ran.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains(&format!("the nearest is {near}")),
+            "{args:?}: {said}"
+        );
+        assert_ne!(ran.status.code(), Some(0), "{args:?}");
+    }
+}
+
+#[test]
 fn every_exit_status_has_a_case() {
     assert_eq!(code(&["check", &fixture("rxe-healthy.jsonl.zst")]), 0);
     assert_eq!(code(&["check", &fixture("rxe-mtu-lowered.jsonl")]), 1);
