@@ -13,7 +13,7 @@ use crate::fact::event::{
 };
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
 
 /// Works out the derived facts of all runs, and relates hosts with the nodes that were examined
 /// beside the log.
@@ -111,8 +111,10 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let fault = fault.unwrap_or_else(|| "untold".into());
     facts.know(id, event::FAULT, fault, &at);
     // What a finding says of the three, whether the line names them or not.
-    let reason = reason.unwrap_or_else(|| "the line does not say why".into());
+    let reason = reason.unwrap_or_else(|| "the line names no error that is recognised".into());
     facts.know(id, event::REASON, reason, &at);
+    let refuted = is_cause_refuted(facts, run, id);
+    facts.know(id, event::CAUSE_REFUTED, refuted, &at);
     let whom: Arc<str> = match facts.known(id, event::PEER) {
         Some(peer) => format!("its peer ({peer})").into(),
         None => "its peer".into(),
@@ -166,6 +168,27 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
             facts.know(id, event::MISMATCH, differs, &at);
         }
         _ => {}
+    }
+}
+
+/// Whether what else the text shows rules out the usual cause of an event of this class.
+fn is_cause_refuted(facts: &Facts, run: Id, id: Id) -> bool {
+    let Some(host) = facts.parent(id) else {
+        return false;
+    };
+    match facts.known(id, event::CLASS) {
+        Some(LogClass::VerbsCall) => {
+            let is_alone = hosts(facts, run).len() == 1 && facts.all(Subject::Node).count() == 1;
+            let is_its = |node: &Id| is_alone || facts.name(*node) == facts.name(host);
+            let mut nodes = facts.all(Subject::Node).filter(is_its);
+            nodes.any(|node| facts.known(node, node::MEMLOCK) == Some(Bytes::UNLIMITED))
+        }
+        Some(LogClass::BootstrapNoInterface | LogClass::SubnetNoInterface) => {
+            let is_comm_id = |id: Id| facts.name(id) == "NCCL_COMM_ID";
+            facts.known(host, host::BOOTSTRAP_INTERFACE).is_some()
+                || facts.below(run, Subject::Env).any(is_comm_id)
+        }
+        _ => false,
     }
 }
 

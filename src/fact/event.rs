@@ -173,6 +173,8 @@ words! {
         TorchTeardown = "torch-teardown",
         /// A process was ended by a signal, or ended with a status that is not 0.
         ProcessEnded = "process-ended",
+        /// The scheduler ended the job: at its time limit, or for another job.
+        JobCancelled = "job-cancelled",
         /// A process was ended for want of memory.
         OutOfMemory = "out-of-memory",
         /// A process met a bus error: most often a full /dev/shm.
@@ -353,7 +355,10 @@ subject! {
     FAULT: Arc<str> = "fault" from "derive log";
     /// The number of an error of CUDA, found by its text where an older release gives no number; 0 if neither is known.
     CODE: u64 = "code" from "derive log";
-    /// The error by its name, or that the line gives none: for what a finding says.
+    /// Whether the same text rules out the usual cause of such an event: an unlimited `ulimit -l` where memory cannot be locked; an interface that
+    /// the bootstrap uses, or NCCL_COMM_ID, where none is found.
+    CAUSE_REFUTED: bool = "cause_refuted" from "derive log";
+    /// The error by its name or number, or that none is recognised: for what a finding says.
     REASON: Arc<str> = "reason" from "derive log";
     /// The peer, named as far as the line names it.
     WHOM: Arc<str> = "whom" from "derive log";

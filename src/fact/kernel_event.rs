@@ -121,6 +121,8 @@ words! {
         Secondary = "secondary",
         /// Many corrected errors: the link goes on.
         Corrected = "corrected",
+        /// The driver calls it non-fatal: the link goes on.
+        Nonfatal = "nonfatal",
         /// The catalogue says to ignore it.
         Ignorable = "ignorable",
         /// The line prints no registers, or is of another Xid.

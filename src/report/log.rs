@@ -226,7 +226,7 @@ fn headline(
     match answers {
         [] => match found {
             [] if not_read.is_empty() => {
-                return "nothing to examine: no line of NCCL in this log".into();
+                return "nothing to examine: no line of this log is recognised as NCCL's".into();
             }
             [] => return format!("nothing to examine: {}", not_read.join("; ")),
             [one] => said.push(one.clone()),
@@ -387,11 +387,11 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         run: facts.name(id).to_owned(),
         rdma,
         sentence: match is_silent {
-            true => "no line of NCCL in this log".into(),
+            true => "no line of this log is recognised as NCCL's".into(),
             false => format!("RDMA: {said}"),
         },
         what: match is_silent {
-            true => "no line of NCCL".into(),
+            true => "no line recognised as NCCL's".into(),
             false => what(facts, id),
         },
         outcome: outcome(facts, id),

@@ -1,5 +1,8 @@
 //! Lines of the kernel's log, with whatever the tool that printed them put in front.
 
+/// Seconds since 1970 in 2001: no machine runs for so long.
+const EPOCH: f64 = 1e9;
+
 /// The time since boot, if the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
 /// syslog before it or not, as `dmesg -T` and `dmesg -x` write it, and `kernel: text` of a journal.
 pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
@@ -16,7 +19,9 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
         let seconds = stamp
             .split_once('.')
             .filter(|(_, micros)| micros.len() == 6)
-            .and_then(|_| stamp.parse::<f64>().ok());
+            .and_then(|_| stamp.parse::<f64>().ok())
+            // A time of day as UCX prints it, and no time since boot.
+            .filter(|seconds| *seconds < EPOCH);
         if seconds.is_some() {
             return Some((seconds, message));
         }

@@ -531,20 +531,39 @@ fn troubled() -> Job {
     job
 }
 
+/// Lines of several failures, and what rules out the usual cause of the first.
+const REFUTED: &str = "\
+dunlin1:77:90 [0] NCCL INFO Using network IB
+dunlin2:78:91 [0] NCCL INFO Using network IB
+dunlin1:77:90 [0] misc/ibvwrap.cc:262 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory
+dunlin2:78:91 [0] init.cc:610 NCCL WARN Cuda failure 101 'invalid device ordinal'
+dunlin2:78:91 [0] bootstrap.cc:77 NCCL WARN Bootstrap : no socket interface found
+slurmstepd: error: *** STEP 880.0 ON dunlin1 CANCELLED AT 2026-03-01T04:00:00 DUE TO TIME LIMIT ***
+dunlin1$ ulimit -l
+unlimited
+dunlin1$ ethtool ens9f0 | grep Speed
+	Speed: 400000Mb/s
+dunlin1$ ib_read_bw -d mlx5_9 -q 4 -D 5 --report_gbits 10.2.0.2
+                    RDMA_Read BW Test
+ Link type       : Ethernet
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 65536      352343           0.00               36.90                0.070380
+";
+
 /// The fixtures that the generator writes; `RDMA_DOCTOR_BLESS=1` writes them anew.
 #[test]
 fn the_fixtures_are_those_of_the_generator() {
-    for (name, what, job) in [
-        ("generated-log-healthy", "a healthy job", small(3)),
+    for (name, what, text) in [
+        ("generated-log-healthy", "a healthy job", small(3).text()),
         (
             "generated-log-over-tcp",
             "a job over TCP, because a variable says so",
-            made("log/ib-disabled", |_| ()),
+            made("log/ib-disabled", |_| ()).text(),
         ),
         (
             "generated-log-ofi-over-tcp",
             "a job whose OFI plugin runs over TCP",
-            made("log/ofi-provider-not-rdma", |_| ()),
+            made("log/ofi-provider-not-rdma", |_| ()).text(),
         ),
         (
             "generated-log-unreachable",
@@ -552,7 +571,8 @@ fn the_fixtures_are_those_of_the_generator() {
             made("log/peer-unreachable", |job| {
                 job.without_gdr();
                 job.silent = vec![5];
-            }),
+            })
+            .text(),
         ),
         (
             "generated-log-warnings",
@@ -562,15 +582,21 @@ fn the_fixtures_are_those_of_the_generator() {
                 let twice = |c: &&corpus::Cause| c.check == "log/gpu-taken-twice-unnamed";
                 (corpus::all().find(twice).unwrap().make)(&mut other);
                 job.absorb(other);
-            }),
+            })
+            .text(),
+        ),
+        (
+            "generated-log-refuted",
+            "failures of which the same text rules out the usual cause, and others beside them",
+            REFUTED.to_owned(),
         ),
         (
             "generated-log-troubled",
             "a job that fails, with the lines of all known causes after its first failure",
-            troubled(),
+            troubled().text(),
         ),
     ] {
-        let mut made = recording(&[("job.log", &job.text())]);
+        let mut made = recording(&[("job.log", &text)]);
         made.header.version = rdma_doctor::source::wire::VERSION.into();
         made.header.altered = Some(format!(
             "written by the generator of tests/suite/log/corpus in the words of NCCL, and by no machine: the log of {what}"
@@ -578,13 +604,13 @@ fn the_fixtures_are_those_of_the_generator() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("fixtures")
             .join(format!("{name}.jsonl"));
-        let text = rdma_doctor::cli::record::to_text(&made, None);
+        let written = rdma_doctor::cli::record::to_text(&made, None);
         if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
-            std::fs::write(&path, &text).unwrap();
+            std::fs::write(&path, &written).unwrap();
         }
         let kept = std::fs::read_to_string(&path).unwrap();
         assert!(
-            kept == text,
+            kept == written,
             "{name} is not what the generator writes: RDMA_DOCTOR_BLESS=1"
         );
     }
@@ -771,8 +797,13 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 19] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 24] = [
     ("log/failures-followed", "folded under each failure"),
+    ("log/bootstrap-address-refused", "symptoms/refuted.md"),
+    ("log/gpu-not-visible", "symptoms/refuted.md"),
+    ("log/job-cancelled", "symptoms/refuted.md"),
+    ("log/memory-not-pinned", "symptoms/refuted.md"),
+    ("log/perftest-below-link", "symptoms/refuted.md"),
     ("log/driver-of-older-cuda", "a fixture of its own"),
     ("log/gpudirect-partial", "seen in a log of two adapters"),
     ("log/pasted-ports-all-down", "symptoms"),

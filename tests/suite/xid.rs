@@ -159,11 +159,17 @@ fn an_xid_of_nvlink_orders_a_reset_if_the_driver_calls_it_fatal() {
             &[(99.0, &line)],
         ));
         let checks: Vec<&str> = report.causes.iter().map(|cause| &*cause.check).collect();
-        let expected = match resets {
-            true => ["kernel/xid-gpu-fault"],
-            false => ["kernel/xid-nvlink"],
+        // A link that went on by itself is a remark.
+        let is_nonfatal = line.contains(" Nonfatal ");
+        let expected: &[&str] = match (resets, is_nonfatal) {
+            (true, _) => &["kernel/xid-gpu-fault"],
+            (false, false) => &["kernel/xid-nvlink"],
+            (false, true) => &[],
         };
         assert_eq!(checks, expected, "{line}");
+        let notes = report.notes.iter().map(|note| &*note.check);
+        let told = notes.filter(|check| *check == "kernel/xid-nvlink-nonfatal");
+        assert_eq!(told.count(), usize::from(is_nonfatal), "{line}");
     }
 }
 

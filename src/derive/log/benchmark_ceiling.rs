@@ -9,7 +9,7 @@ use crate::derive::bandwidth_model;
 use crate::fact::benchmark::{self, BenchmarkTool};
 use crate::fact::port::PortState;
 use crate::fact::{
-    BitRate, Facts, Id, Percent, Subject, device, gpu, host, limit, path, port, run,
+    BitRate, Facts, Id, Percent, Subject, device, gpu, host, limit, netdev, path, port, run,
 };
 
 /// A ceiling, and what it is of.
@@ -24,8 +24,13 @@ struct Bound {
 pub(super) fn derive(facts: &mut Facts) {
     for id in facts.all(Subject::Benchmark).collect::<Vec<_>>() {
         let tool = facts.known(id, benchmark::TOOL);
-        if let Some(BenchmarkTool::Perftest | BenchmarkTool::Iperf3) = tool {
-            continue;
+        match tool {
+            Some(BenchmarkTool::Perftest) => {
+                of_link(facts, id);
+                continue;
+            }
+            Some(BenchmarkTool::Iperf3) => continue,
+            _ => {}
         }
         let how = "the table, and what stands beside it";
         let hosts = hosts(facts, id);
@@ -56,12 +61,46 @@ pub(super) fn derive(facts: &mut Facts) {
         facts.derive(id, benchmark::CEILING, rate, of.to_string());
         facts.derive(id, benchmark::CEILING_WHOLE, is_whole, of.to_string());
         if let Some(reached) = reached {
-            let share = reached.0 as f64 / rate.0.max(1) as f64;
-            let share = Percent((share * 1000.0).round() / 10.0);
-            facts.derive(id, benchmark::OF_CEILING, share, of.to_string());
+            facts.derive(
+                id,
+                benchmark::OF_CEILING,
+                share(reached, rate),
+                of.to_string(),
+            );
         }
         facts.derive(id, benchmark::CEILING_BOUND, of, how);
     }
+}
+
+/// Compares what a test between two ports reached with the slowest active port, or else interface,
+/// that the same text shows.
+fn of_link(facts: &mut Facts, id: Id) {
+    let is_active = |port: &Id| facts.known(*port, port::STATE) != Some(PortState::Down);
+    let rate = |port| facts.known(port, port::RATE);
+    let ports = facts
+        .all(Subject::Port)
+        .filter(is_active)
+        .filter_map(rate)
+        .min();
+    let interfaces = facts.all(Subject::Netdev);
+    let speeds = interfaces
+        .filter_map(|netdev| facts.known(netdev, netdev::SPEED))
+        .min();
+    let (Some(link), Some(reached)) = (ports.or(speeds), facts.known(id, benchmark::BANDWIDTH))
+    else {
+        return;
+    };
+    let how = "the slowest link that the same text shows";
+    let figure = figure::bandwidth(reached).into();
+    facts.derive(id, benchmark::FIGURE, figure, "the best row");
+    facts.derive(id, benchmark::CEILING, link, how);
+    facts.derive(id, benchmark::OF_CEILING, share(reached, link), how);
+}
+
+/// How much of a ceiling was reached.
+fn share(reached: BitRate, ceiling: BitRate) -> Percent {
+    let share = reached.0 as f64 / ceiling.0.max(1) as f64;
+    Percent((share * 1000.0).round() / 10.0)
 }
 
 /// On how many hosts its ranks were: as it says, as NCCL says of the only run, or as many as hold

@@ -98,10 +98,12 @@ impl Event {
             code,
             fatal,
             bandwidth: (class == PcieBandwidth).then(|| bandwidth(line)).flatten(),
-            link_error: (code == Some(NVLINK_ERROR))
-                .then(|| nvlink_registers::meaning(line))
-                .flatten()
-                .unwrap_or(LinkError::NotPrinted),
+            link_error: match code {
+                Some(NVLINK_ERROR) => nvlink_registers::meaning(line),
+                Some(_) if line.contains(" Nonfatal ") => Some(LinkError::Nonfatal),
+                _ => None,
+            }
+            .unwrap_or(LinkError::NotPrinted),
         })
     }
 }

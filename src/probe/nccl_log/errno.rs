@@ -47,4 +47,13 @@ pub(super) fn program_call(message: &str) -> Option<&'static str> {
     named(message)
         .or_else(|| MARKS.iter().find_map(number))
         .or_else(|| symbol().map(|(name, ..)| *name))
+        .or_else(|| in_brackets(message).and_then(numbered))
+}
+
+/// The number in brackets at a message's end: `connect timed out [110]`, `(110)`.
+fn in_brackets(message: &str) -> Option<u64> {
+    let inner = message.trim_end().strip_suffix([']', ')'])?;
+    let (before, number) = inner.rsplit_once(['[', '('])?;
+    let follows_words = before.ends_with(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    follows_words.then(|| number.parse().ok()).flatten()
 }

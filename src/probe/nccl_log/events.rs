@@ -139,9 +139,14 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         .filter(|e| opens(e) && e.fields.device.is_some())
         .map(|e| e.host)
         .collect();
+    // A provider that is not installed matters where no device is found.
+    let is_none = events.iter().any(|e| e.class == LogClass::IbNone);
     for event in &mut events {
         if opens(event) && event.fields.device.is_none() && named.contains(&event.host) {
             event.role = Role::Benign;
+        }
+        if event.class == LogClass::ProviderMissing && event.line.level.is_none() && is_none {
+            event.role = Role::Warning;
         }
     }
     share_reasons(&mut events);
@@ -149,6 +154,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let failures = failures(view, &events);
     let others = RunEndings::of(&failures);
     outcomes(&course, &failures, &others, &mut events);
+    fail_exhausted_retries(&mut events);
     // What PyTorch says NCCL returned follows from what NCCL said itself.
     let repeated = |line: &Line<'_>| line.kept.text.contains(LAST_ERROR);
     let own = events
@@ -269,6 +275,40 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         facts.know(id, fact::OUTCOME, outcome, &origin);
         let known = (first.or(warned), ordered, hidden.as_ref());
         order(view, facts, id, at, event, known);
+    }
+}
+
+/// If nothing but consequences is left, a retry that names its error, and after which nothing shows that it succeeded, is the failure.
+fn fail_exhausted_retries(events: &mut [Event<'_, '_>]) {
+    let of_nccl = |e: &Event<'_, '_>| {
+        matches!(
+            e.class,
+            LogClass::TorchNccl | LogClass::TorchTeardown | LogClass::Unwinding
+        )
+    };
+    let is_other = |e: &Event<'_, '_>| e.is_open_failure() && !of_nccl(e);
+    let last = events.iter().filter(|e| e.is_open() && of_nccl(e));
+    let Some(last) = last.map(|e| (e.line.file, e.line.kept.line)).max() else {
+        return;
+    };
+    if events.iter().any(is_other) {
+        return;
+    }
+    let is_retry = |e: &&mut Event<'_, '_>| {
+        let at = (e.line.file, e.line.kept.line);
+        e.class == LogClass::ConnectRetry && e.is_open() && e.fields.errno.is_some() && at < last
+    };
+    for event in events.iter_mut().filter(is_retry) {
+        let is_verbs = event
+            .fields
+            .function
+            .is_some_and(|call| call.starts_with("ibv_"));
+        event.class = if is_verbs {
+            LogClass::VerbsCall
+        } else {
+            LogClass::ConnectFailed
+        };
+        event.role = Role::Failure;
     }
 }
 

@@ -138,6 +138,16 @@ impl<'d> Fields<'d> {
                     .map(|_| word(message, "(", &[')']))
                     .unwrap_or(None);
             }
+            C::TopologyInvalid => {
+                let named = [
+                    ("graph file", "NCCL_GRAPH_FILE"),
+                    ("NCCL_GRAPH_FILE", "NCCL_GRAPH_FILE"),
+                    ("topology file", "NCCL_TOPO_FILE"),
+                    ("NCCL_TOPO_FILE", "NCCL_TOPO_FILE"),
+                ];
+                let named = named.iter().find(|(words, _)| message.contains(words));
+                fields.detail = Some(named.map_or("NCCL's topology", |(_, variable)| variable));
+            }
             C::SubnetNoInterface => fields.peer = word(message, "address ", &[' ']),
             _ => {}
         }

@@ -151,11 +151,11 @@ fn gid(
     Some(id)
 }
 
-/// Says of each port whether it is down while most of its type are active; where boards are known these decide.
+/// Says of each port whether it is down while as many or more of its type are active; where boards are known these decide.
 pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     let kind = |facts: &Facts, port: Id| {
-        let model = facts.known(facts.parent(port)?, device::MODEL)?;
+        let model = facts.known(facts.parent(port)?, device::MODEL);
         Some((model, facts.known(port, port::LINK_LAYER)?))
     };
     for &port in &ports {
@@ -167,7 +167,7 @@ pub(super) fn odd(facts: &mut Facts, node: Id) {
         let is_equal = |other: &&Id| kind(facts, **other).as_ref() == Some(&kind_of);
         let is_active = |other: &&Id| facts.known(**other, port::STATE) == Some(PortState::Active);
         let equals = ports.iter().filter(is_equal);
-        let most = 2 * equals.clone().filter(is_active).count() > equals.count();
+        let most = 2 * equals.clone().filter(is_active).count() >= equals.count();
         let board = (facts.parent(port)).and_then(|device| facts.known(device, device::BOARD));
         let odd = state == PortState::Down && most && board.is_none();
         facts.set(port, port::ODD_IN_PASTE, Fact::Known(odd, origin));
