@@ -234,7 +234,8 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
     Ok(std::time::Duration::from_secs_f64(number))
 }
 
-/// The path of an output: in a directory that exists, which is looked at before anything is examined or measured.
+/// The path of an output: in a directory that exists, which is looked at before anything is
+/// examined or measured.
 fn output_file() -> impl clap::builder::TypedValueParser<Value = PathBuf> {
     use clap::builder::TypedValueParser as _;
     clap::builder::PathBufValueParser::new().try_map(|path| match crate::live::files::no_output_at(

@@ -37,6 +37,7 @@ pub mod diagnosis;
 pub mod exit;
 pub mod fact;
 pub mod launch;
+pub mod left_out;
 pub mod live;
 pub mod measure;
 pub mod nccl_log;

@@ -19,6 +19,7 @@ pub use self::config_space::{config_spaces, function_name};
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
 pub use self::marks::{STATED_PORTS, is_function, is_read, stated_ports};
 use self::tag::Tag;
+use crate::left_out::{self, LeftOut};
 use crate::small_sort;
 
 /// The output of one command.
@@ -60,10 +61,12 @@ impl Block {
 /// A line that stands for others that were left out.
 pub const CUT: &str = "[...]";
 
-/// Blocks that are kept of one text.
+/// Blocks that are kept of one host of a text.
 const BLOCKS: usize = 4096;
+const OUTPUTS_BOUND: &str = "more than 4096 of one host";
 /// Hosts whose names are told apart before their lines.
 const HOSTS: usize = 4096;
+const HOSTS_BOUND: &str = "more than 4096 names before lines";
 /// Lines that belong to an output behind the last one that only its tool writes.
 const LINES: usize = 8192;
 
@@ -73,10 +76,19 @@ struct Line<'t> {
     text: Cow<'t, str>,
 }
 
-/// The blocks of lines with their numbers, in the order of their first lines.
-pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> Vec<Block> {
+/// The outputs that a text holds.
+#[derive(Debug, Default)]
+pub struct FoundBlocks {
+    /// In the order of their first lines.
+    pub blocks: Vec<Block>,
+    /// What there was no room for.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// The blocks of lines with their numbers.
+pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> FoundBlocks {
     let lines: Vec<Line<'_>> = lines.map(line).collect();
-    let tags: BTreeSet<Tag<'_>> = lines.iter().filter_map(tagged).take(HOSTS).collect();
+    let (tags, left_out) = hosts_before(&lines);
     let mut all: Vec<(Option<Tag<'_>>, Splitter)> = vec![(None, Splitter::default())];
     for (at, one) in lines.iter().enumerate() {
         let mut found = tag::before(&one.text);
@@ -108,12 +120,46 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> Vec<Block> {
             splitter.line(one.number, rest, around);
         }
     }
-    let splitters = all.into_iter().map(|(_, splitter)| splitter);
-    let mut blocks: Vec<Block> = splitters.flat_map(Splitter::finish).collect();
-    small_sort::by_key(&mut blocks, |block| {
+    let mut found = FoundBlocks {
+        left_out,
+        ..FoundBlocks::default()
+    };
+    for (_, mut splitter) in all {
+        splitter.close();
+        found.blocks.append(&mut splitter.done);
+        let more = LeftOut::counted(splitter.left_out, "output", OUTPUTS_BOUND);
+        left_out::add(&mut found.left_out, more);
+    }
+    small_sort::by_key(&mut found.blocks, |block| {
         block.lines.first().map(|(number, _)| *number)
     });
-    blocks
+    found
+}
+
+/// What stands before lines of tools, each of which is of a host, and the hosts for which there was
+/// no room.
+fn hosts_before<'l>(lines: &'l [Line<'_>]) -> (BTreeSet<Tag<'l>>, Vec<LeftOut>) {
+    let mut all = BTreeSet::new();
+    let mut others = BTreeSet::new();
+    for tag in lines.iter().filter_map(tagged) {
+        if all.len() < HOSTS || all.contains(&tag) {
+            all.insert(tag);
+        } else {
+            others.insert(tag);
+        }
+    }
+    let mut left_out = Vec::new();
+    let more = LeftOut::counted(others.len() as u64, "host", HOSTS_BOUND);
+    left_out::add(&mut left_out, more);
+    (all, left_out)
+}
+
+/// Whether a line is one that only a tool writes, whatever stands before it.
+pub fn begins(line: &str) -> bool {
+    let rests = tag::before(line).map(|(_, rest)| rest);
+    std::iter::once(line)
+        .chain(rests)
+        .any(|text| marks::tool_of(text).is_some())
 }
 
 /// What stands before a tool's line: before other lines it is the same.
@@ -168,6 +214,8 @@ struct Splitter {
     /// Lines of the open one since the last that only its tool writes.
     since: usize,
     done: Vec<Block>,
+    /// Those for which there was no room.
+    left_out: u64,
 }
 
 impl Splitter {
@@ -278,14 +326,14 @@ impl Splitter {
             block.lines.pop();
         }
         // What has no line may have printed none, or its text was left out.
-        if !block.lines.is_empty() && self.done.len() < BLOCKS {
-            self.done.push(block);
+        if block.lines.is_empty() {
+            return;
         }
-    }
-
-    fn finish(mut self) -> Vec<Block> {
-        self.close();
-        self.done
+        if self.done.len() < BLOCKS {
+            self.done.push(block);
+        } else {
+            self.left_out += 1;
+        }
     }
 }
 
@@ -308,7 +356,7 @@ mod tests {
             let cut = if block.is_cut { " cut" } else { "" };
             format!("{host} {}:{first}{cut}", block.argv.join(" "))
         };
-        let all = blocks((1..).zip(text.lines()));
+        let all = blocks((1..).zip(text.lines())).blocks;
         all.into_iter().map(show).collect()
     }
 

@@ -153,7 +153,10 @@ pub fn run(bytes: &[u8]) {
     bundle.add_member(path, rest);
     // An archive, of which each member is a file of a bundle.
     let mut archive = Evidence::of("fuzzed");
-    for text in rdma_doctor::live::evidence::texts(bytes, "fuzzed").unwrap_or_default() {
+    for text in rdma_doctor::live::evidence::texts(bytes, "fuzzed")
+        .unwrap_or_default()
+        .texts
+    {
         if text.is_member {
             archive.add_member(&text.path, &text.text);
         }

@@ -212,22 +212,27 @@ impl Catalogue {
         Ok(())
     }
 
-    /// That no check fits, and what was meant: the id that is most like it, or all checks of a folder.
+    /// That no check fits, and what was meant: the id that is most like it, or all checks of a
+    /// folder.
     pub(super) fn no_check(&self, pattern: &str) -> SelectionError {
         let ids = self.checks.iter().map(|check| &*check.id);
         let folders: BTreeSet<&str> = (ids.clone())
             .filter_map(|id| Some(id.rsplit_once('/')?.0))
             .collect();
         let written = pattern.trim_end_matches(['/', '*']);
-        let nearest = match folders.contains(written) {
-            true => Some(written),
-            false => nearest(pattern, folders.iter().copied().chain(ids)),
+        let nearest = if folders.contains(written) {
+            Some(written)
+        } else {
+            nearest(pattern, folders.iter().copied().chain(ids))
         };
         SelectionError::NoCheck {
             pattern: pattern.to_owned(),
-            nearest: nearest.map(|near| match folders.contains(near) {
-                true => format!("{near}/*"),
-                false => near.to_owned(),
+            nearest: nearest.map(|near| {
+                if folders.contains(near) {
+                    format!("{near}/*")
+                } else {
+                    near.to_owned()
+                }
             }),
         }
     }

@@ -257,7 +257,8 @@ fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
     Ok(many::judged(&catalogue, &recordings, policy))
 }
 
-/// A result in which nothing is recognised was given for nothing: whoever gave it believes that it was judged.
+/// A result in which nothing is recognised was given for nothing: whoever gave it believes that it
+/// was judged.
 fn refuse_unrecognised(with: &[PathBuf], results: &Recording) -> Result<(), BadInput> {
     let recognised = nccl_log::recognised(results);
     let is_below = |path: &PathBuf| {
@@ -269,7 +270,8 @@ fn refuse_unrecognised(with: &[PathBuf], results: &Recording) -> Result<(), BadI
     let is_recording = matches!(with, [one] if live::log::is_recording(one));
     match with.iter().find(|path| !is_below(path)) {
         Some(path) if !is_recording || recognised.is_empty() => {
-            let why = "holds no line of NCCL, no result of a benchmark, and no output of a tool that is read";
+            let why = "holds no line of NCCL, no result of a benchmark, and no output of a tool \
+                       that is read";
             Err(BadInput::of(path, why))
         }
         _ => Ok(()),

@@ -6,6 +6,7 @@ use super::check::CheckArgs;
 use super::input::{self, BadInput};
 use super::{many, output};
 use crate::live;
+use crate::live::evidence::FoundTexts;
 use crate::probe::outputs::recorded::Evidence;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
@@ -109,8 +110,8 @@ fn input_of(path: &Path) -> Input {
         return Input::Recording;
     }
     let nothing = |why: &str| Input::Nothing(format!("{}: {why}", terminal::path(path)));
-    let texts = match live::evidence::read(path) {
-        Ok(texts) => texts,
+    let FoundTexts { texts, left_out } = match live::evidence::read(path) {
+        Ok(found) => found,
         Err(error) => return nothing(&error.to_string()),
     };
     // A recording that was damaged at its beginning says itself what is wrong with it.
@@ -133,7 +134,9 @@ fn input_of(path: &Path) -> Input {
             .iter()
             .take(NAMED)
             .map(|named| format!("; {named}: known, and not read"));
-        return nothing(&format!("{READABLE}{}", known.collect::<String>()));
+        let unread = left_out.iter().map(|one| format!("; {one}"));
+        let also = known.chain(unread).collect::<String>();
+        return nothing(&format!("{READABLE}{also}"));
     }
     for named in unread.iter().take(NAMED) {
         output::say(&format!("{named}: known, and not read"));
@@ -142,5 +145,6 @@ fn input_of(path: &Path) -> Input {
     if more > 0 {
         output::say(&format!("{more} more outputs are known, and not read"));
     }
+    evidence.leave_out(left_out);
     Input::Outputs(evidence.finish())
 }

@@ -23,7 +23,13 @@ use crate::terminal;
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Where to write; a name that ends in .zst is compressed, - is standard output, and -.zst that compressed
-    #[arg(short, long, value_name = "FILE", value_parser = super::output_file(), default_value = "-")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        value_parser = super::output_file(),
+        default_value = "-"
+    )]
     pub output: PathBuf,
     /// Write this recording whole, as it is: of an overlay with its base, so that it can be copied anywhere
     #[arg(long, value_name = "RECORDING", conflicts_with_all = super::NOT_OF_A_RECORDING, conflicts_with_all = ["no_redact", "redact_key"])]

@@ -10,7 +10,7 @@ use crate::check::{
     SubjectEssentials,
 };
 use crate::fact::value::written;
-use crate::fact::{Facts, Gap, GapKind, Id, Subject};
+use crate::fact::{Facts, Gap, GapKind, Id, Subject, cluster, node};
 
 written! {
     /// How far an area was examined.
@@ -182,6 +182,7 @@ impl Surveyor<'_> {
                 return survey;
             }
         }
+        self.left_out();
         self.members(area);
         let mut looked = 0;
         for each in &area.each {
@@ -258,6 +259,23 @@ impl Surveyor<'_> {
         match self.lacks.is_empty() {
             true => Ok(false),
             false => Err(()),
+        }
+    }
+
+    /// What a bounded reader left out may be of any area.
+    fn left_out(&mut self) {
+        let key = match self.facts.subject(self.of) {
+            Subject::Node => node::LEFT_OUT,
+            _ => cluster::LEFT_OUT,
+        };
+        for why in self.facts.texts(self.of, key) {
+            self.add(AreaGap {
+                what: String::new(),
+                of: vec![self.of],
+                why: why.to_string(),
+                kind: GapKind::Damage,
+                remedy: None,
+            });
         }
     }
 

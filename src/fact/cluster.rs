@@ -19,4 +19,6 @@ subject! {
     LOGS_OUTPUTS: Arc<[Arc<str>]> = "logs_outputs" from "nccl_log";
     /// Tools of which output is in the logs that nothing reads.
     LOGS_UNREAD: Arc<[Arc<str>]> = "logs_unread" from "nccl_log";
+    /// What was not read of the logs, because a reader is bounded or they are cut: a sentence each.
+    LEFT_OUT: Arc<[Arc<str>]> = "left_out" from "nccl_log";
 }

@@ -355,7 +355,8 @@ subject! {
     FAULT: Arc<str> = "fault" from "derive log";
     /// The number of an error of CUDA, found by its text where an older release gives no number; 0 if neither is known.
     CODE: u64 = "code" from "derive log";
-    /// Whether the same text rules out the usual cause of such an event: an unlimited `ulimit -l` where memory cannot be locked; an interface that
+    /// Whether the same text rules out the usual cause of such an event: an unlimited `ulimit -l`
+    /// where memory cannot be locked; an interface that
     /// the bootstrap uses, or NCCL_COMM_ID, where none is found.
     CAUSE_REFUTED: bool = "cause_refuted" from "derive log";
     /// The error by its name or number, or that none is recognised: for what a finding says.

@@ -649,6 +649,9 @@ subject! {
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
     /// Whether what is known of the node is what tools printed, as somebody kept it.
     PASTED: bool = "pasted" from "nccl_log";
+    /// What was not read of what is there of the node, because a reader is bounded or an archive is
+    /// cut: a sentence each.
+    LEFT_OUT: Arc<[Arc<str>]> = "left_out" from "outputs";
     /// How many GPUs of NVIDIA lspci shows that have NVIDIA's driver, or of which it does not say the driver. Only of what tools printed.
     LSPCI_GPUS: u64 = "lspci_gpus" from "outputs";
     /// The addresses of those that nvidia-smi does not list, where it says the addresses of what it lists: "0000:3d:00.0, 0000:60:00.0". Only of what

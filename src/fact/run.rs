@@ -166,8 +166,6 @@ subject! {
     VERSIONS_SEEN: u64 = "versions_seen" from "derive log";
     /// Whether a line is of NCCL, or of a program that tells of NCCL: other libraries write the same failures.
     NCCL_LOGGED: bool = "nccl_logged" from "nccl_log";
-    /// Warnings and failures of the log that are counted, and not distinguished: there were too many.
-    LEFT_OUT: u64 = "left_out" from "nccl_log";
     /// When a call or a request of RDMA failed first, and led to what followed.
     RDMA_FAILURE: RdmaFailure = "rdma_failure" from "derive log";
     /// How many events followed the failure that counts.

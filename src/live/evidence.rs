@@ -8,8 +8,9 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::files::open_input;
-use super::log::{self, FoundFiles, Utf16};
+use super::log::{self, DEPTH_BOUND, FoundFiles, Utf16};
 use super::packed::unpacked;
+use crate::left_out::{self, LeftOut};
 use crate::terminal;
 
 /// Bytes that are read in all, unpacked.
@@ -18,6 +19,10 @@ const BYTES: u64 = 256 << 20;
 const TEXT: u64 = 32 << 20;
 /// Members of an archive, or files of a directory, that are looked at.
 const MEMBERS: usize = 20_000;
+const BYTES_BOUND: &str = "more than 256 MiB in all";
+const TEXT_BOUND: &str = "a text of more than 32 MiB";
+const MEMBERS_BOUND: &str = "more than 20000 in all";
+const CUT: &str = "the archive is cut or damaged";
 /// Where the header of a member of tar(5) has its mark, and the mark.
 const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
 
@@ -33,13 +38,23 @@ pub struct Text {
 
 /// Archives that are opened inside of each other.
 const LAYERS: u8 = 3;
+const LAYERS_BOUND: &str = "inside of 3 other archives";
+
+/// The texts that were found.
+#[derive(Default)]
+pub struct FoundTexts {
+    /// In the order of the archive, or by their paths.
+    pub texts: Vec<Text>,
+    /// What was not read of what was found.
+    pub left_out: Vec<LeftOut>,
+}
 
 /// Reads a file, all texts of a directory, or those of an archive: a tar, plain, `.gz` or `.zst`, or a zip, and archives in these.
 ///
 /// # Errors
 ///
 /// It cannot be opened or read.
-pub fn read(path: &Path) -> io::Result<Vec<Text>> {
+pub fn read(path: &Path) -> io::Result<FoundTexts> {
     let found = FoundFiles::below(path).map_err(|(_, error)| error)?;
     let Some(found) = found else {
         let name = path
@@ -58,14 +73,15 @@ pub fn read(path: &Path) -> io::Result<Vec<Text>> {
         }));
     }
     let mut texts = Texts::new();
+    texts.leave_out(LeftOut::counted(found.too_deep, "directory", DEPTH_BOUND));
     for file in found.logs {
         let below = file.strip_prefix(path).unwrap_or(&file).to_string_lossy();
-        // One that cannot be opened is as if it were not there: nobody says that it is.
-        if let Ok(input) = open_input(&file) {
-            texts.member(input, &below, LAYERS - 1);
+        match open_input(&file) {
+            Ok(input) => texts.member(input, &below, LAYERS - 1),
+            Err(error) => texts.unreadable(&error),
         }
     }
-    Ok(texts.all)
+    Ok(texts.found)
 }
 
 /// The texts of a stream of this name, which may be packed and may be an archive.
@@ -73,15 +89,15 @@ pub fn read(path: &Path) -> io::Result<Vec<Text>> {
 /// # Errors
 ///
 /// It cannot be read.
-pub fn texts(input: impl Read, name: &str) -> io::Result<Vec<Text>> {
+pub fn texts(input: impl Read, name: &str) -> io::Result<FoundTexts> {
     let mut texts = Texts::new();
     texts.add(input, name, LAYERS)?;
-    Ok(texts.all)
+    Ok(texts.found)
 }
 
 /// The texts that were found, and how much is still looked at.
 struct Texts {
-    all: Vec<Text>,
+    found: FoundTexts,
     bytes: u64,
     members: usize,
 }
@@ -89,20 +105,31 @@ struct Texts {
 impl Texts {
     fn new() -> Self {
         Texts {
-            all: Vec::new(),
+            found: FoundTexts::default(),
             bytes: BYTES,
             members: MEMBERS,
         }
     }
 
+    fn leave_out(&mut self, more: LeftOut) {
+        left_out::add(&mut self.found.left_out, more);
+    }
+
+    /// That a member, or a file, is there and cannot be read.
+    fn unreadable(&mut self, error: &io::Error) {
+        let why = format!("{}", error.kind());
+        self.leave_out(LeftOut::counted(1, "member", why));
+    }
+
     /// Adds the texts of a stream, which may be packed and may be an archive; of one that is neither, its own.
     fn add(&mut self, input: impl Read, name: &str, layers: u8) -> io::Result<()> {
         let (head, input) = peek(input)?;
-        let (head, input) = peek(unpacked(&head, input)?.take(self.bytes))?;
+        let (head, input) = peek(unpacked(&head, input)?)?;
         let is_tar = head.get(TAR_MARK.0..TAR_MARK.0 + TAR_MARK.1.len()) == Some(TAR_MARK.1);
         let is_zip = head.starts_with(&zip::MARK);
         if is_tar || is_zip {
             if layers == 0 {
+                self.leave_out(LeftOut::counted(1, "archive", LAYERS_BOUND));
                 return Ok(());
             }
             let mut input = input.take(self.bytes);
@@ -112,40 +139,98 @@ impl Texts {
             };
             // What is no text takes time, too.
             self.bytes = self.bytes.min(input.limit());
+            if self.bytes == 0 {
+                self.leave_out(LeftOut::one_or_more("byte", BYTES_BOUND));
+            }
             return read;
         }
-        let (read, text) = text(input)?;
-        self.bytes = self.bytes.saturating_sub(read as u64);
-        let text = text.map(|text| Text {
+        let (most, bound) = if self.bytes < TEXT {
+            (self.bytes, BYTES_BOUND)
+        } else {
+            (TEXT, TEXT_BOUND)
+        };
+        let text = read_text(input, most)?;
+        self.bytes = self.bytes.saturating_sub(text.bytes);
+        let Some(content) = text.content else {
+            return Ok(());
+        };
+        if text.goes_on {
+            self.leave_out(LeftOut::one_or_more("byte", bound));
+        }
+        if let Some(error) = text.broken_off {
+            self.leave_out(LeftOut::one_or_more("byte", format!("{}", error.kind())));
+        }
+        self.found.texts.push(Text {
             path: name.to_owned(),
             is_member: layers < LAYERS,
-            text,
+            text: content,
         });
-        self.all.extend(text);
         Ok(())
     }
 
-    /// Adds those of a member. One that cannot be read is as if it were not there.
+    /// Adds those of a member.
     fn member(&mut self, input: impl Read, path: &str, layers: u8) {
-        if self.members > 0 && self.bytes > 0 {
-            self.members -= 1;
-            let _ = self.add(input, path, layers);
+        if self.members == 0 {
+            return self.leave_out(LeftOut::counted(1, "member", MEMBERS_BOUND));
+        }
+        if self.bytes == 0 {
+            return self.leave_out(LeftOut::counted(1, "member", BYTES_BOUND));
+        }
+        self.members -= 1;
+        if let Err(error) = self.add(input, path, layers) {
+            self.unreadable(&error);
         }
     }
 
     fn tar(&mut self, input: impl Read, layers: u8) -> io::Result<()> {
-        let mut archive = tar::Archive::new(input);
-        for entry in archive.entries()?.take(MEMBERS) {
+        let mut archive = tar::Archive::new(EndOfTar::new(input));
+        for (number, entry) in archive.entries()?.enumerate() {
+            if number >= MEMBERS {
+                self.leave_out(LeftOut::one_or_more("member", MEMBERS_BOUND));
+                return Ok(());
+            }
             // A cut archive is read as far as it goes.
             let Ok(mut entry) = entry else {
-                break;
+                self.leave_out(LeftOut::one_or_more("member", CUT));
+                return Ok(());
             };
             if entry.header().entry_type().is_file() {
                 let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
                 self.member(&mut entry, &path, layers);
             }
         }
+        if !archive.into_inner().is_at_end() {
+            self.leave_out(LeftOut::one_or_more("member", CUT));
+        }
         Ok(())
+    }
+}
+
+/// A tar archive as it is read: a block of zeros ends it, and where none does it was cut between
+/// two members.
+struct EndOfTar<R> {
+    input: R,
+    /// The zeros that were read last.
+    zeros: usize,
+}
+
+impl<R> EndOfTar<R> {
+    fn new(input: R) -> Self {
+        EndOfTar { input, zeros: 0 }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.zeros >= 512
+    }
+}
+
+impl<R: Read> Read for EndOfTar<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        let read = buffer.get(..length).unwrap_or_default();
+        let zeros = read.iter().rev().take_while(|byte| **byte == 0).count();
+        self.zeros = zeros + if zeros == length { self.zeros } else { 0 };
+        Ok(length)
     }
 }
 
@@ -156,23 +241,41 @@ fn peek<'r>(mut input: impl Read + 'r) -> io::Result<(Vec<u8>, impl Read + 'r)> 
     Ok((head.clone(), io::Cursor::new(head).chain(input)))
 }
 
-/// How many bytes of a stream were read, and its text; `None` if it is none.
-fn text(input: impl Read) -> io::Result<(usize, Option<String>)> {
+/// What was read of a stream.
+struct ReadText {
+    /// How many bytes.
+    bytes: u64,
+    /// Its text; nothing if it is none.
+    content: Option<String>,
+    /// Whether it has more bytes.
+    goes_on: bool,
+    /// Why not all of it could be read.
+    broken_off: Option<io::Error>,
+}
+
+/// Reads so many bytes of a stream.
+fn read_text(mut input: impl Read, most: u64) -> io::Result<ReadText> {
     let mut bytes = Vec::new();
-    let outcome = input.take(TEXT).read_to_end(&mut bytes);
-    if bytes.is_empty() {
-        outcome?;
-    }
-    let read = bytes.len();
+    let outcome = input.by_ref().take(most).read_to_end(&mut bytes);
+    let broken_off = match outcome {
+        Err(error) if bytes.is_empty() => return Err(error),
+        outcome => outcome.err(),
+    };
+    let read = bytes.len() as u64;
+    let goes_on = read == most && input.read(&mut [0]).is_ok_and(|more| more > 0);
     if let Some(mut wide) = Utf16::detect(&bytes) {
         bytes = wide.next_utf8(&bytes).to_vec();
     }
-    if !log::is_text(bytes.get(..4096).unwrap_or(&bytes)) {
-        return Ok((read, None));
-    }
-    let text = String::from_utf8(bytes);
-    let text = text.unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
-    Ok((read, Some(text)))
+    let is_text = log::is_text(bytes.get(..4096).unwrap_or(&bytes));
+    let text = is_text.then(|| String::from_utf8(bytes));
+    let text = text
+        .map(|text| text.unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()));
+    Ok(ReadText {
+        bytes: read,
+        content: text,
+        goes_on,
+        broken_off,
+    })
 }
 
 #[cfg(test)]
@@ -205,7 +308,7 @@ mod tests {
             ..Texts::new()
         };
         texts.add(input, "in", LAYERS).unwrap();
-        let each = texts.all.iter();
+        let each = texts.found.texts.iter();
         each.map(|text| (text.path.clone(), text.text.len()))
             .collect()
     }

@@ -353,7 +353,8 @@ fn read_text(file: std::fs::File) -> std::io::Result<String> {
     }
 }
 
-/// Why an output that the user named cannot be made there, where its path alone says so: a directory that does not exist, or one in place of a file.
+/// Why an output that the user named cannot be made there, where its path alone says so: a
+/// directory that does not exist, or one in place of a file.
 #[expect(clippy::disallowed_methods, reason = "an output named by the user")]
 pub fn no_output_at(path: &Path) -> Option<String> {
     let directory = path

@@ -9,14 +9,14 @@ use rustix::io::Errno as Sys;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use crate::source::kernel_log_markers::MARKERS;
+use crate::source::kernel_log_markers::{MARKERS, MOST_OF_KIND};
 use crate::source::{Answer, Refusal};
 
 pub use copied::ask as ask_copy;
 
 /// How many of the first and of the last lines of one kind are reported.
 const FIRST: usize = 40;
-const LAST: usize = 80;
+const LAST: usize = MOST_OF_KIND - FIRST;
 /// The most bytes of a reported line.
 const LENGTH: usize = 400;
 /// Records that are read: a log buffer of the largest size that the kernel takes (2 GiB) is not read to its end.
@@ -51,18 +51,27 @@ struct Log {
     matching: u64,
     /// How many lines are kept before they are thinned.
     full: usize,
+    /// Whether there are more records than are read.
+    goes_on: bool,
 }
 
-/// Of what a line is one: its marker, and of an Xid its device and number too, so that a flood of one Xid hides no other.
+/// Of what a line is one: its marker, its device, and of an Xid its number too, so that a flood of
+/// one hides no other.
 fn kind(text: &str) -> Option<(usize, String)> {
     let marker = MARKERS.iter().position(|marker| text.contains(marker))?;
     let xid = text
         .split_once("Xid (")
-        .and_then(|(_, rest)| rest.split_once(','));
-    Some((
-        marker,
-        xid.map_or_else(String::new, |(xid, _)| xid.to_owned()),
-    ))
+        .and_then(|(_, rest)| rest.split_once(','))
+        .map(|(xid, _)| xid);
+    let device = || text.split_whitespace().find(|word| is_device(word));
+    Some((marker, xid.or_else(device).unwrap_or("").to_owned()))
+}
+
+/// Whether a word is the name of a PCI function or of an RDMA device.
+fn is_device(word: &str) -> bool {
+    let word = word.trim_end_matches(':');
+    let is_pci = word.len() == "0000:00:00.0".len() && word.matches(':').count() == 2;
+    is_pci || word.starts_with("mlx5_") && word.ends_with(|c: char| c.is_ascii_digit())
 }
 
 impl Log {
@@ -123,12 +132,15 @@ impl Log {
             "first": self.first,
             "from_boot": self.from_boot,
             "left_out": self.matching - told,
+            "goes_on": self.goes_on,
             "told": lines,
         })
     }
 }
 
-/// Answers `kernel_log`: `{"now","markers","lines","lost","first","from_boot","left_out","told":[{"t","text"}]}`, times in microseconds.
+/// Answers `kernel_log`:
+/// `{"now","markers","lines","lost","first","from_boot","left_out","goes_on","told":[{"t","text"}]}`,
+/// times in microseconds.
 /// A line that was logged before this boot has `"earlier": true`; only copies of a log daemon's files have such lines.
 ///
 /// Reads /dev/kmsg, else what syslog(2) gives. Both are refused with EPERM where the sysctl `kernel.dmesg_restrict` is set and the
@@ -151,7 +163,11 @@ fn kmsg() -> Result<Log, Sys> {
     // Records are counted from 0 at boot.
     let (mut lost, mut next) = (0, 0);
     let mut buffer = [0u8; 8192];
-    for _ in 0..RECORDS {
+    for number in 0.. {
+        if number == RECORDS {
+            log.goes_on = true;
+            break;
+        }
         match rustix::io::read(&fd, &mut buffer) {
             Ok(0) | Err(Sys::AGAIN) => break,
             Ok(length) => {
@@ -269,6 +285,28 @@ mod tests {
             (&json!(1), &json!(20_001))
         );
         assert_eq!(value["left_out"], 20_000 - FIRST - LAST);
+    }
+
+    #[test]
+    fn a_flood_of_one_device_hides_no_other() {
+        let mut log = Log::default();
+        for at in 0..20_000 {
+            let device = if at == 9_000 {
+                "0000:5e:00.1"
+            } else {
+                "0000:5e:00.0"
+            };
+            let text = format!("mlx5_core {device} eth4: Link down");
+            log.add(Line {
+                at,
+                text,
+                earlier: false,
+            });
+        }
+        let value = log.value(json!(30_000));
+        let told = value["told"].as_array().unwrap();
+        assert!(told.iter().any(|line| line["t"] == 9_000));
+        assert_eq!(told.len(), FIRST + LAST + 1);
     }
 
     #[test]

@@ -11,11 +11,12 @@ use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-pub(super) use self::directory::{FoundFiles, is_text};
+pub(super) use self::directory::{DEPTH_BOUND, FoundFiles, is_text};
 use self::input::Input;
 pub(super) use self::utf16::Utf16;
 use super::files::open_input;
 use super::packed::unpacked;
+use crate::left_out::{self, LeftOut};
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::source::recording::{Recording, ZSTD_MAGIC};
 use crate::source::wire::{self, Header, Line};
@@ -60,6 +61,7 @@ pub fn record(
                 all.extend(found.logs.into_iter().map(|path| (path, false)));
                 apart.no_text.extend(found.no_text);
                 apart.recordings.extend(found.recordings);
+                apart.too_deep += found.too_deep;
             }
             None => all.push((path.clone(), true)),
         }
@@ -69,7 +71,15 @@ pub fn record(
     let no_text: Vec<String> = apart.no_text.iter().map(name).collect();
     let recordings: Vec<String> = apart.recordings.iter().map(name).collect();
     let at = || clock::boottime_ns().saturating_sub(started_ns) / 1000;
-    let said = serde_json::json!({ "files": names, "no_text": no_text, "recordings": recordings });
+    let mut left_out = Vec::new();
+    let too_deep = LeftOut::counted(apart.too_deep, "directory", DEPTH_BOUND);
+    left_out::add(&mut left_out, too_deep);
+    let said = serde_json::json!({
+        "files": names,
+        "no_text": no_text,
+        "recordings": recordings,
+        "left_out": left_out,
+    });
     recording.add(Line::of(probe, files, &said, at()));
     let mut limits = Limits::default();
     for ((path, is_named), name) in all.iter().zip(&names) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::left_out::{self, LeftOut};
 use crate::tool_output::{self, Block};
 
 /// The digest of one file.
@@ -40,13 +41,17 @@ pub struct Digest {
     /// What launchers say of the number of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<super::launch::Launch>,
+    /// What else there was no room for: processes, kinds of channels, outputs of tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<LeftOut>,
     /// Why reading ended before the end of the file, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
 }
 
 impl Digest {
-    /// Whether the file holds anything that can be judged: lines of NCCL or of a program around it, or an output of a tool that is read.
+    /// Whether the file holds anything that can be judged: lines of NCCL or of a program around it,
+    /// or an output of a tool that is read.
     pub fn is_recognised(&self) -> bool {
         let mut outputs = self.outputs.iter();
         !(self.kept.is_empty() && self.signs.is_empty() && self.launches.is_empty())
@@ -94,6 +99,9 @@ impl Digest {
                 ..sign
             }));
         self.launches.extend(other.launches);
+        for more in other.not_read {
+            left_out::add(&mut self.not_read, more);
+        }
         self.broken_off = self.broken_off.take().or(other.broken_off);
     }
 }

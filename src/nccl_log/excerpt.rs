@@ -6,7 +6,8 @@ use memchr::memmem::Finder;
 
 use super::anchor::AnchorPosition;
 use super::grams::Grams;
-use crate::tool_output::{self, Block, CUT};
+use crate::left_out::{self, LeftOut};
+use crate::tool_output::{self, CUT, FoundBlocks};
 
 /// What a line has to hold to begin a tool's output in a long log.
 const TOOLS: [&str; 17] = [
@@ -38,6 +39,7 @@ pub(super) fn needles() -> impl Iterator<Item = &'static str> {
 const BEHIND: u32 = 100;
 /// Bytes that are kept of such lines, all together.
 const MORE: usize = 1 << 20;
+const OUTPUTS_BOUND: &str = "a long log holds more than 1 MiB of them";
 
 /// What a line of NCCL has, and no line of a tool.
 static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b" NCCL "));
@@ -49,10 +51,14 @@ pub(super) struct Excerpt {
     /// Bytes for which there is room while all lines are kept.
     room: usize,
     more: usize,
+    /// Whether outputs of tools are looked for at all.
+    looks_for_tools: bool,
     /// Lines that are still kept behind the last needle.
     behind: u32,
     /// The beginning of a line that is read in pieces.
     begun: Vec<u8>,
+    /// Outputs for which there was no room.
+    left_out: u64,
 }
 
 impl Default for Excerpt {
@@ -68,9 +74,11 @@ impl Excerpt {
             needles: Grams::new(needles()),
             lines: Vec::new(),
             room,
-            more: if room > 0 { MORE } else { 0 },
+            more: MORE,
+            looks_for_tools: room > 0,
             behind: 0,
             begun: Vec::new(),
+            left_out: 0,
         }
     }
 
@@ -91,7 +99,7 @@ impl Excerpt {
     ) {
         while from < to {
             if self.is_idle() {
-                let hit = match begins && self.more > 0 {
+                let hit = match begins && self.looks_for_tools {
                     true => self.needles.find(text, from, to),
                     false => None,
                 };
@@ -150,21 +158,27 @@ impl Excerpt {
         if NCCL.find(line).is_some() {
             return;
         }
+        self.behind = self.behind.saturating_sub(1);
         let left = match self.room {
             0 => &mut self.more,
             _ => &mut self.room,
         };
-        *left = left.saturating_sub(line.len() + 1);
-        self.behind = self.behind.saturating_sub(1);
+        let text = String::from_utf8_lossy(line);
         if *left > 0 {
-            let text = String::from_utf8_lossy(line).into_owned();
-            self.lines.push((number, text));
+            *left = left.saturating_sub(line.len() + 1);
+            self.lines.push((number, text.into_owned()));
+        } else if tool_output::begins(&text) {
+            self.left_out += 1;
         }
     }
 
-    /// The outputs that were found, in the order of their lines.
-    pub(super) fn finish(self) -> Vec<Block> {
+    /// The outputs that were found.
+    pub(super) fn finish(self) -> FoundBlocks {
         let lines = self.lines.iter();
-        tool_output::blocks(lines.map(|(number, text)| (*number, text.as_str())))
+        let lines = lines.map(|(number, text)| (*number, text.as_str()));
+        let mut found = tool_output::blocks(lines);
+        let more = LeftOut::counted(self.left_out, "output", OUTPUTS_BOUND);
+        left_out::add(&mut found.left_out, more);
+        found
     }
 }

@@ -25,11 +25,14 @@ use super::rare_grams;
 use super::sign::Signs;
 use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
+use crate::left_out::{self, LeftOut};
 
 /// Bytes of a line that are kept.
 const TEXT: usize = 1400;
 /// Of a longer line, bytes in front of the message that are kept: a time and a launcher's tag.
 const IN_FRONT: usize = 160;
+
+const UNHEARD: &str = "a log of more lines than are kept";
 
 /// Reads a log in pieces, and leaves its digest.
 pub struct Reader {
@@ -117,6 +120,8 @@ struct Gather {
     channels: ChannelCounts,
     sorts: [u64; MessageGroup::ALL.len()],
     left_out: [u64; MessageGroup::ALL.len()],
+    /// Lines that had no place, of processes of which not even a few are kept.
+    unheard: u64,
     stripped: Vec<u8>,
     unwrapped: Vec<u8>,
     /// A line that ends in `Last error:`: the next one is what NCCL said last.
@@ -392,6 +397,7 @@ impl Gather {
         } = said;
         if !(self.kept).keep(number, identity, process, text, ExtraRoom::Shared) {
             self.left_out[sort as usize] += 1;
+            self.unheard += u64::from(!self.kept.is_heard(process));
         }
     }
 
@@ -415,7 +421,7 @@ impl Gather {
             return;
         }
         let signs = self.signs.count();
-        let (key, room) = self.of_class.count(class, message, signs, self.events);
+        let (key, room) = self.of_class.count(class, &said, signs, self.events);
         let is_kept = |room| self.kept.keep(number, identity, process, text, room);
         if !room.is_some_and(is_kept) {
             self.left_out[MessageGroup::Event as usize] += 1;
@@ -486,6 +492,12 @@ impl Gather {
                 .map(|((_, word), n)| ((*word).to_owned(), *n))
                 .collect()
         };
+        let found = self.excerpt.finish();
+        let mut not_read = found.left_out;
+        let unheard = LeftOut::counted(self.unheard, "line", UNHEARD);
+        for more in [unheard, self.writers.left_out(), self.channels.left_out()] {
+            left_out::add(&mut not_read, more);
+        }
         Digest {
             uncounted: self.of_class.finish(),
             bytes: self.bytes,
@@ -495,7 +507,8 @@ impl Gather {
             processes: self.writers.finish(),
             crowd: self.channels.finish(),
             left_out: by_sort(&self.left_out),
-            outputs: self.excerpt.finish(),
+            outputs: found.blocks,
+            not_read,
             signs: self.signs.finish(),
             launches: self.launches.finish(),
             broken_off,

@@ -17,8 +17,12 @@ use serde::Deserialize;
 use self::classes::{Event, LATER};
 use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit};
+use crate::fact::{
+    Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit, node as of_node,
+};
+use crate::left_out::LeftOut;
 use crate::source::Question;
+use crate::source::kernel_log_markers::MOST_OF_KIND;
 
 /// The probe.
 // One question reads thousands of records, one at a time.
@@ -41,6 +45,15 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             return;
         }
     };
+    if log.goes_on {
+        let more = LeftOut::one_or_more("line", "the kernel's log has more than are read");
+        facts.know(
+            node,
+            of_node::LEFT_OUT,
+            [more.to_string().into()].into(),
+            &origin,
+        );
+    }
     let settled = facts.limit(limit::LINKS_SETTLED);
     for &class in EventClass::ALL {
         let groups = log.groups(class, settled);
@@ -78,7 +91,12 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     let known = |value| Fact::Known(value, origin.clone());
     facts.set(id, fact::SEEN, known(true));
     facts.set(id, fact::LOGGED, known(true));
-    facts.know(id, fact::COUNT, group.count, origin);
+    let count = if log.is_thinned(group) {
+        gap_of("the recording keeps a part of such lines", origin)
+    } else {
+        Fact::Known(group.count, origin.clone())
+    };
+    facts.set_at_least(id, fact::COUNT, count, group.count);
     let quiet = match group.earlier {
         true => gap_of("the log's times count from each boot", origin),
         false => log.since(group.last, origin),
@@ -156,6 +174,12 @@ struct Log {
     /// How many records were lost: unknown of a copy.
     lost: Option<u64>,
     from_boot: Option<bool>,
+    /// Lines of floods that the recording does not keep.
+    #[serde(default)]
+    left_out: u64,
+    /// Whether the log has more records than were read.
+    #[serde(default)]
+    goes_on: bool,
     markers: Vec<String>,
     #[serde(skip)]
     told_classes: OnceCell<Arc<[EventClass]>>,
@@ -214,7 +238,15 @@ impl Log {
     /// Whether it reaches back to boot, without a gap.
     fn is_whole(&self) -> bool {
         let of_copy = self.from_boot == Some(true);
-        self.lost.map_or(of_copy, |lost| lost == 0)
+        self.lost.map_or(of_copy, |lost| lost == 0) && !self.goes_on
+    }
+
+    /// Whether lines like those of a group were more than a recording keeps.
+    fn is_thinned(&self, group: &Group<'_>) -> bool {
+        let marker = |text: &str| self.markers.iter().position(|marker| text.contains(marker));
+        let of_group = marker(group.line);
+        let mut same = (self.lines.iter()).filter(|line| marker(&line.text) == of_group);
+        self.left_out > 0 && same.nth(MOST_OF_KIND - 1).is_some()
     }
 
     /// The time from which on it has all lines.

@@ -27,10 +27,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use self::communicator::{Communicators, ProcessKey, Runs, Span};
+use self::fields::Fields;
 use self::line::{Line, Writer};
 use self::outcome::RunExtents;
 use super::Ask;
+use crate::fact::event::{LogClass, Role};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
+use crate::left_out::{self, LeftOut};
 use crate::nccl_log::Digest;
 use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::event;
@@ -47,6 +50,7 @@ pub const NAME: &str = "nccl_log";
 
 /// Hosts of which no line is kept that are told apart: of these only the names are known.
 const HOSTS_WITHOUT_LINES: usize = 4096;
+const HOSTS_BOUND: &str = "more than 4096 of which no line is kept";
 
 /// What shows the lines of the initialisation.
 const INFO: &str = "log with NCCL_DEBUG=INFO";
@@ -161,12 +165,59 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
             }
         }
     }
+    leave_out(&files, list_left_out(&said), &origin, facts);
     outputs(&files, &missing, &origin, facts);
     let log = Log::of(&files, missing.clone());
     log.state(facts);
     benchmark::state(&files, &missing, &origin, facts);
     let members = Membership::known_unless(missing, origin);
     facts.set_members(Subject::Run, Facts::CLUSTER, members);
+}
+
+/// What was not read before the files were told apart.
+fn list_left_out(said: &Fact<Arc<serde_json::Value>>) -> Vec<LeftOut> {
+    let list = said.known().and_then(|said| said.get("left_out"));
+    let list = list.map(serde::Deserialize::deserialize);
+    list.and_then(Result::ok).unwrap_or_default()
+}
+
+/// States what was not read of all files: what they had no room for, and where one breaks off.
+fn leave_out(files: &[File], before: Vec<LeftOut>, origin: &Origin, facts: &mut Facts) {
+    let mut all = before;
+    for (_, digest) in files {
+        for more in digest.not_read.iter().cloned().chain(dropped_lines(digest)) {
+            left_out::add(&mut all, more);
+        }
+    }
+    state_left_out(&all, origin, facts);
+}
+
+/// States what was left out, beside what other logs left out.
+fn state_left_out(more: &[LeftOut], origin: &Origin, facts: &mut Facts) {
+    let known = facts.texts(Facts::CLUSTER, cluster::LEFT_OUT);
+    let more = more.iter().map(|one| one.to_string().into());
+    let all: Arc<[Arc<str>]> = known.chain(more).collect();
+    if !all.is_empty() {
+        facts.know(Facts::CLUSTER, cluster::LEFT_OUT, all, origin);
+    }
+}
+
+/// Events that had no place and are no harmless ones, and that a file breaks off.
+fn dropped_lines(digest: &Digest) -> Vec<LeftOut> {
+    let is_trouble = |of: &&DroppedEvents| {
+        let class = LogClass::from_word(&of.class);
+        let fields = Fields {
+            status: of.status,
+            ..Fields::default()
+        };
+        class.is_none_or(|class| fields::role(class, &fields, "") != Role::Benign)
+    };
+    let events = digest.uncounted.iter().filter(is_trouble);
+    let events = events.map(|of| of.count).sum();
+    let broken_off = digest.broken_off.iter();
+    let broken_off = broken_off.map(|why| LeftOut::one_or_more("line", why.clone()));
+    let events = LeftOut::counted(events, "event", "more than 200 of one kind");
+    std::iter::once(events).chain(broken_off).collect()
 }
 
 /// States the nodes of which outputs of tools stand in these files, and which tools these are.
@@ -489,6 +540,11 @@ impl<'d> Log<'d> {
             wrote.dedup();
             wrote.retain(|host| !names.contains(host));
             let crowded = wrote.len() > HOSTS_WITHOUT_LINES;
+            if crowded {
+                let count = wrote.len() - HOSTS_WITHOUT_LINES;
+                let more = LeftOut::counted(count as u64, "host", HOSTS_BOUND);
+                state_left_out(&[more], &Origin::derived("the log"), facts);
+            }
             names.extend(wrote.into_iter().take(HOSTS_WITHOUT_LINES));
             // A file stands for a host whose name no line tells.
             let name = |host: &str| match labels.contains(host) {

@@ -34,7 +34,8 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::output_line::OutputLine;
 use super::{Ask, Probe, obstacle, topology};
-use crate::fact::{Fact, Facts, Id, Origin};
+use crate::fact::{Fact, Facts, Id, Origin, node as of_node};
+use crate::left_out::LeftOut;
 use crate::source::{Answer, Question};
 
 /// The probe. It runs over recordings only.
@@ -43,6 +44,11 @@ pub const PROBE: Probe = Probe::new("outputs", run).within(Duration::from_secs(5
 /// Which outputs there are, and where they stand.
 pub fn question() -> Question {
     Question::call("outputs", [])
+}
+
+/// What was not read of the texts in which they stood.
+fn left_out_question() -> Question {
+    Question::call("outputs_left_out", [])
 }
 
 /// Where an output stands.
@@ -123,6 +129,10 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let Fact::Known(places, _) = places else {
         return;
     };
+    if let Fact::Known(left_out, origin) = ask.read::<Vec<LeftOut>>(left_out_question()) {
+        let said = left_out.iter().map(|one| one.to_string().into());
+        facts.know(node, of_node::LEFT_OUT, said.collect(), &origin);
+    }
     let mut outputs = Vec::new();
     for place in places {
         let answer = ask.raw(&Question::Run(place.run.as_slice().into())).said;

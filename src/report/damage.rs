@@ -3,7 +3,7 @@
 use super::RecordedNode;
 use super::in_words::some;
 use crate::check::Catalogue;
-use crate::fact::{Facts, Id, Subject, respondent};
+use crate::fact::{Facts, Id, Subject, cluster, node, respondent};
 
 /// The damage in sentences: recordings that are truncated or in doubt, and parts that did not respond. A choice of checks that has no areas is judged by its checks alone.
 pub(super) fn damage(
@@ -18,6 +18,14 @@ pub(super) fn damage(
         false => cut.collect(),
     };
     damage.extend(recordings.iter().filter_map(|one| one.doubt.clone()));
+    let nodes = facts.all(Subject::Node);
+    let of_nodes = nodes.flat_map(|node| facts.texts(node, node::LEFT_OUT));
+    let of_logs = facts.texts(Facts::CLUSTER, cluster::LEFT_OUT);
+    for what in of_logs.chain(of_nodes).map(|what| what.to_string()) {
+        if !damage.contains(&what) {
+            damage.push(what);
+        }
+    }
     if !catalogue.areas.is_empty() {
         let mut all: Vec<Id> = facts.all(Subject::Respondent).collect();
         all.sort_by_key(|id| {

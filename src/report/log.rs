@@ -122,12 +122,8 @@ fn not_read(facts: &Facts) -> Vec<String> {
             "recordings (--with judges them with the log)",
         ),
     ];
-    let runs = facts.all(Subject::Run);
-    let left_out = runs.filter_map(|id| facts.known(id, run::LEFT_OUT)).max();
-    let left_out = left_out.filter(|count| *count > 0).map(|count| {
-        let lines = plural(count, "further line");
-        format!("{lines} of warnings and failures are counted together")
-    });
+    let left_out = facts.texts(Facts::CLUSTER, cluster::LEFT_OUT);
+    let left_out = left_out.map(|what| what.to_string());
     let said = kinds.into_iter().filter_map(|(key, one, many)| {
         let names = facts.known(Facts::CLUSTER, key)?;
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -261,7 +257,7 @@ fn headline(
     if let Some(first) = others.next() {
         let more = match first.subjects.len() {
             1 => String::new(),
-            n => format!(" (and {} more)", n - 1),
+            n => format!(" (and {}{} more)", at_least(report), n - 1),
         };
         let cause = format!("{}{more}", first.sentence);
         // The failure of a run comes first, and what a benchmark has against it before its figures.
@@ -275,7 +271,17 @@ fn headline(
             n => said.push(format!("{n} other causes below")),
         }
     }
+    said.extend(report.damage.first().cloned());
     said.join("; ")
+}
+
+/// A count of what was found is no count of what there is, where not all was read.
+fn at_least(report: &Report) -> &'static str {
+    if report.damage.is_empty() {
+        ""
+    } else {
+        "at least "
+    }
 }
 
 fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answer {

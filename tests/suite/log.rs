@@ -350,7 +350,7 @@ fn the_first_failure_counts_however_much_stands_before_it() {
     let left = log
         .not_read
         .iter()
-        .any(|said| said.contains("further lines"));
+        .any(|said| said.contains("events were not read"));
     assert!(left, "{:?}", log.not_read);
     // And where the work ended well, none is one.
     let ended = of(&(text + "State: COMPLETED (exit code 0)\n"));

@@ -66,6 +66,7 @@ mod imports;
 mod integrate;
 mod inventory;
 mod known_half;
+mod left_out;
 mod log;
 mod lost_evidence;
 mod man;

@@ -2,22 +2,36 @@
 
 use std::io::{self, Read};
 
-use super::{MEMBERS, Texts};
+use super::{CUT, MEMBERS, MEMBERS_BOUND, Texts};
+use crate::left_out::LeftOut;
 
 /// How the header of a member begins.
 pub(super) const MARK: [u8; 4] = *b"PK\x03\x04";
+/// How the record begins that ends an archive.
+const END: [u8; 4] = *b"PK\x05\x06";
 /// Bytes that are read of an archive.
 const ARCHIVE: u64 = 64 << 20;
+const ARCHIVE_BOUND: &str = "a zip of more than 64 MiB";
+const OTHERWISE: &str = "encrypted, or packed in another way";
 
 /// Adds the texts of an archive; one that is cut is read as far as it goes.
 pub(super) fn members(input: impl Read, texts: &mut Texts, layers: u8) -> io::Result<()> {
     let mut bytes = Vec::new();
     input.take(ARCHIVE).read_to_end(&mut bytes)?;
+    if !bytes.windows(END.len()).any(|mark| mark == END) {
+        let is_long = bytes.len() as u64 == ARCHIVE;
+        let why = if is_long { ARCHIVE_BOUND } else { CUT };
+        texts.leave_out(LeftOut::one_or_more("member", why));
+    }
     let mut rest = &*bytes;
-    for _ in 0..MEMBERS {
+    for number in 0.. {
         let Some(at) = rest.windows(MARK.len()).position(|mark| mark == MARK) else {
             break;
         };
+        if number >= MEMBERS {
+            texts.leave_out(LeftOut::one_or_more("member", MEMBERS_BOUND));
+            break;
+        }
         let header = rest.get(at..).unwrap_or_default();
         let Some((fixed, behind)) = header.split_first_chunk::<30>() else {
             break;
@@ -38,7 +52,10 @@ pub(super) fn members(input: impl Read, texts: &mut Texts, layers: u8) -> io::Re
                 texts.member(inflated.by_ref(), &path, layers);
                 usize::try_from(inflated.total_in()).unwrap_or(0)
             }
-            _ => packed,
+            _ => {
+                texts.leave_out(LeftOut::counted(1, "member", OTHERWISE));
+                packed
+            }
         };
         rest = data.get(used..).unwrap_or_default();
     }

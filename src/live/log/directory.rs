@@ -14,6 +14,8 @@ use crate::source::recording::ZSTD_MAGIC;
 
 /// How deep directories are looked into.
 const DEPTH: usize = 16;
+/// Why what lies deeper is not read.
+pub(in crate::live) const DEPTH_BOUND: &str = "more than 16 directories deep";
 /// Bytes of a file that tell what it is.
 const HEAD: usize = 4096;
 
@@ -26,6 +28,8 @@ pub(in crate::live) struct FoundFiles {
     pub(super) no_text: Vec<PathBuf>,
     /// Recordings of this program.
     pub(in crate::live) recordings: Vec<PathBuf>,
+    /// Directories that lie too deep to be looked into.
+    pub(in crate::live) too_deep: u64,
 }
 
 impl FoundFiles {
@@ -52,8 +56,9 @@ impl FoundFiles {
             let entry = entry.map_err(at)?;
             let path = entry.path();
             if entry.file_type().map_err(at)?.is_dir() {
-                if depth > 0 {
-                    self.scan(&path, depth - 1)?;
+                match depth {
+                    0 => self.too_deep += 1,
+                    _ => self.scan(&path, depth - 1)?,
                 }
             } else if path.is_file() {
                 // A file that cannot be opened counts as a log, because its content is unknown.
@@ -143,6 +148,7 @@ mod tests {
                 logs: vec![rank.join("stdout.log"), dir.join("slurm.out")],
                 no_text: vec![dir.join("core.7")],
                 recordings: vec![dir.join("n1.jsonl")],
+                too_deep: 0,
             }
         );
         assert_eq!((file, none), (None, None));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kept_lines::hash;
+use crate::left_out::LeftOut;
 use crate::nccl_log::channel::{Channel, Transport};
 use crate::nccl_log::digest::DroppedChannels;
 use crate::nccl_log::message::MessageGroup;
@@ -11,6 +12,7 @@ use crate::nccl_log::prefix::LogWriter;
 /// Kinds of channels that are told apart beyond those that are kept. Hosts and networks are few; a file that invents them for each line is not to
 /// fill the memory.
 const KINDS: usize = 4096;
+const KINDS_BOUND: &str = "more than 4096 kinds of them";
 
 /// The channel that a process told last, and how often it told the same since.
 #[derive(Clone, Copy, Default)]
@@ -28,6 +30,8 @@ pub(super) struct ChannelCounts {
     /// For each process.
     recent: Vec<RecentChannel>,
     dropped: BTreeMap<DroppedChannels, u64>,
+    /// Lines of further kinds.
+    uncounted: u64,
 }
 
 impl ChannelCounts {
@@ -80,7 +84,14 @@ impl ChannelCounts {
         };
         if self.dropped.len() < KINDS || self.dropped.contains_key(&kind) {
             *self.dropped.entry(kind).or_default() += 1;
+        } else {
+            self.uncounted += 1;
         }
+    }
+
+    /// The channels that are not even counted.
+    pub(super) fn left_out(&self) -> LeftOut {
+        LeftOut::counted(self.uncounted, "channel", KINDS_BOUND)
     }
 
     /// Those that found no place, by their common properties.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::kept_lines::ExtraRoom;
+use super::LogMessage;
+use super::kept_lines::{ExtraRoom, Hashed, hash};
 use crate::nccl_log::digest::DroppedEvents;
 use crate::nccl_log::text;
 
@@ -25,10 +26,18 @@ struct ClassCount {
     dropped: Option<(u64, u64, u64)>,
 }
 
+/// Events of a class that each host may have kept, however many of the class there are: the last
+/// host of a job is heard too.
+const OF_HOST: u32 = 2;
+/// Hosts of classes that are told apart.
+const HOSTS: usize = 4096;
+
 /// The counts of all classes.
 #[derive(Default)]
 pub(super) struct ClassCounts {
     all: HashMap<ClassKey, ClassCount, FixedState>,
+    /// For each class and host how many differ.
+    of_host: HashMap<u64, u32, Hashed>,
 }
 
 impl ClassCounts {
@@ -36,20 +45,31 @@ impl ClassCounts {
     pub(super) fn count(
         &mut self,
         class: &'static str,
-        message: &[u8],
+        said: &LogMessage<'_>,
         signs: u64,
         most: usize,
     ) -> (ClassKey, Option<ExtraRoom>) {
         let mut status = ["status=", "with error "].iter();
-        let status = status.find_map(|before| text::number_after(message, before));
+        let status = status.find_map(|before| text::number_after(said.message, before));
         let key = (class, status.map(|status| status.min(STATUSES)));
+        let is_of_few = self.is_of_few(hash(&(key, said.host())));
         let of_class = self.all.entry(key).or_default();
         of_class.count += 1;
         let room = match of_class.signs.replace(signs) == Some(signs) {
             false => Some(ExtraRoom::FirstEvent),
-            true => (of_class.count <= most).then_some(ExtraRoom::Event),
+            true => (of_class.count <= most || is_of_few).then_some(ExtraRoom::Event),
         };
         (key, room)
+    }
+
+    /// Counts an event of a class and a host; whether it is one of the first.
+    fn is_of_few(&mut self, class_and_host: u64) -> bool {
+        if self.of_host.len() >= HOSTS && !self.of_host.contains_key(&class_and_host) {
+            return false;
+        }
+        let count = self.of_host.entry(class_and_host).or_default();
+        *count = count.saturating_add(1);
+        *count <= OF_HOST
     }
 
     /// Counts an event that found no place.

@@ -143,6 +143,12 @@ impl KeptLines {
         room
     }
 
+    /// Whether as many lines of a process are kept as each may have.
+    pub(super) fn is_heard(&self, process: Option<u32>) -> bool {
+        let kept = process.and_then(|process| self.of_process.get(process as usize));
+        kept.is_some_and(|kept| *kept >= SHARE)
+    }
+
     /// Counts a line with an equal one, if there is one.
     pub(super) fn again(&mut self, identity: u64, number: u64, process: Option<u32>) -> bool {
         let Some(told) = self.by_identity.get_mut(&identity) else {

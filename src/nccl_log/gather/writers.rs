@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::kept_lines::{Hashed, hash};
+use crate::left_out::LeftOut;
 use crate::nccl_log::digest::Process;
 use crate::nccl_log::prefix::{LogLevel, LogWriter};
 
@@ -12,6 +13,8 @@ pub(super) struct Writers {
     most: usize,
     all: Vec<Process>,
     by_key: HashMap<u64, u32, Hashed>,
+    /// Lines of processes for which there was no room.
+    lines_of_others: u64,
 }
 
 impl Writers {
@@ -38,7 +41,10 @@ impl Writers {
         let key = hash(&(writer.host, writer.pid, writer.device));
         let (number, is_new) = match self.by_key.get(&key) {
             Some(number) => (*number, false),
-            None if self.all.len() >= self.most => return None,
+            None if self.all.len() >= self.most => {
+                self.lines_of_others += 1;
+                return None;
+            }
             None => {
                 let number = u32::try_from(self.all.len()).ok()?;
                 self.all.push(Process {
@@ -62,6 +68,12 @@ impl Writers {
             LogLevel::Version | LogLevel::Other => {}
         }
         Some((number, is_new))
+    }
+
+    /// The lines whose processes are not told apart.
+    pub(super) fn left_out(&self) -> LeftOut {
+        let why = format!("of processes beyond the first {}", self.most);
+        LeftOut::counted(self.lines_of_others, "line", why)
     }
 
     /// All of them.

@@ -35,6 +35,42 @@ fn is_seen(facts: &Facts, name: &str) -> Option<bool> {
 }
 
 #[test]
+fn a_flood_is_counted_at_least_and_a_log_that_goes_on_is_not_whole() {
+    let line = "mlx5_core 0000:1a:00.0 eth2: Link down";
+    let flood: Vec<(u64, &str)> = (2000..2120).map(|at| (at, line)).collect();
+    let one = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.";
+    let lines = [&flood[..], &[(3000, one)]].concat();
+    let count = |more: &str| {
+        let text = log("0", &lines).replace(r#""lines":1000"#, &format!(r#""lines":1000{more}"#));
+        let facts = run(&PROBE, &[&text]).0;
+        let of_class = |class: &str| {
+            let mut all = facts.all(Subject::KernelEvent);
+            all.find(|id| facts.name(*id).starts_with(class)).unwrap()
+        };
+        let index = fact::COUNT.index;
+        let down = of_class("link-down");
+        let least = facts.at_least(down, index).map(ToString::to_string);
+        let node = facts.all(Subject::Node).next().unwrap();
+        let left_out = facts.texts(node, of_node::LEFT_OUT).count();
+        let whole = is_seen(&facts, "sxid");
+        let exact = facts.known(of_class("xid"), fact::COUNT);
+        (
+            facts.known(down, fact::COUNT),
+            least,
+            exact,
+            whole,
+            left_out,
+        )
+    };
+    let least = Some("120".to_owned());
+    assert_eq!(count(""), (Some(120), None, Some(1), Some(false), 0));
+    let flooded = count(r#","left_out":900"#);
+    assert_eq!(flooded, (None, least, Some(1), Some(false), 0));
+    let goes_on = count(r#","goes_on":true"#);
+    assert_eq!(goes_on, (Some(120), None, Some(1), None, 1));
+}
+
+#[test]
 fn every_class_is_looked_for_and_has_its_line() {
     for &class in EventClass::ALL {
         assert!(classes::rules(class).next().is_some(), "{class:?}");

@@ -192,11 +192,6 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             (None, _) => Fact::derived(outcome, "the lines that follow the log's failures"),
         },
     );
-    let left_out = view.total(
-        view.uncounted().map(|(_, of)| of.count).sum(),
-        "the lines of the log",
-    );
-    facts.set(view.id, run::LEFT_OUT, left_out);
     let how = "the events of the log";
     let origin = first
         .and_then(|at| events.get(at))
@@ -278,7 +273,8 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     }
 }
 
-/// If nothing but consequences is left, a retry that names its error, and after which nothing shows that it succeeded, is the failure.
+/// If nothing but consequences is left, a retry that names its error, and after which nothing shows
+/// that it succeeded, is the failure.
 fn fail_exhausted_retries(events: &mut [Event<'_, '_>]) {
     let of_nccl = |e: &Event<'_, '_>| {
         matches!(

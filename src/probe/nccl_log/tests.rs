@@ -60,12 +60,13 @@ fn facts(log: &str) -> Facts {
 /// What is known of a host is what its lines say: of those without one the number matters, and not the names.
 #[test]
 fn hosts_without_a_kept_line_are_bounded_and_counted() {
-    let lines = (0..6000).map(|n| format!("n{n}:7:7 [0] NCCL WARN Entry {n} is stale\n"));
+    let lines = (0..10_000).map(|n| format!("n{n}:7:7 [0] NCCL WARN Entry {n} is stale\n"));
     let facts = facts(&lines.collect::<String>());
     let run = facts.all(Subject::Run).next().unwrap();
     let hosts = facts.below(run, Subject::Host).count();
-    assert!((4096..4500).contains(&hosts), "{hosts}");
-    assert_eq!(facts.known(run, run::NODES), Some(6000));
+    // Of so many the first line is kept, of so many more the name.
+    assert!((8192..8600).contains(&hosts), "{hosts}");
+    assert_eq!(facts.known(run, run::NODES), Some(10_000));
     assert!(facts.members(Subject::Host, run).is_err());
 }
 
@@ -91,7 +92,6 @@ fn a_failure_that_found_no_place_is_not_ruled_out() {
         let run = super::establish_digest("job.log", digest, &mut facts)[0];
         let mut events = facts.all(Subject::Event);
         let first = events.next().map(|id| facts.known(id, event::FIRST));
-        assert_eq!(facts.known(run, run::LEFT_OUT), Some(7));
         (facts.known(run, run::FAILED), first)
     };
     let late = format!("{before}{failure}");

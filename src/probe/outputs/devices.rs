@@ -151,7 +151,8 @@ fn gid(
     Some(id)
 }
 
-/// Says of each port whether it is down while as many or more of its type are active; where boards are known these decide.
+/// Says of each port whether it is down while as many or more of its type are active; where boards
+/// are known these decide.
 pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     let kind = |facts: &Facts, port: Id| {

@@ -1,9 +1,10 @@
 //! From texts in which people kept outputs of tools to recordings, one of each host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{OutputPlace, PROBE, question};
+use super::{OutputPlace, PROBE, left_out_question, question};
+use crate::left_out::{self, LeftOut};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
 use crate::nccl_log::{Limits, Reader};
@@ -15,6 +16,7 @@ use crate::tool_output::{self, Block};
 
 /// Nodes that one text may hold.
 const NODES: usize = 1024;
+const NODES_BOUND: &str = "more than 1024 in all";
 
 /// Texts as they are gathered.
 #[derive(Default)]
@@ -24,6 +26,9 @@ pub struct Evidence {
     nodes: Vec<Node>,
     logs: Vec<(String, crate::nccl_log::Digest)>,
     unread: Vec<String>,
+    left_out: Vec<LeftOut>,
+    /// Hosts for which there is no room.
+    further: BTreeSet<Option<String>>,
 }
 
 /// What is there of one host.
@@ -45,6 +50,13 @@ impl Evidence {
         }
     }
 
+    /// What was not read before the texts came here.
+    pub fn leave_out(&mut self, all: Vec<LeftOut>) {
+        for more in all {
+            left_out::add(&mut self.left_out, more);
+        }
+    }
+
     /// Outputs that are known and not read, each with its place.
     pub fn unread(&self) -> &[String] {
         &self.unread
@@ -63,6 +75,7 @@ impl Evidence {
         });
         reader.feed(text.as_bytes());
         let mut digest = reader.finish(None);
+        self.leave_out(std::mem::take(&mut digest.not_read));
         let (of_log, outputs): (Vec<Block>, Vec<Block>) =
             (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
         let has_run = outputs.iter().any(is_of_benchmark);
@@ -132,16 +145,14 @@ impl Evidence {
             .filter(|at| *at <= 1)
         {
             let below = parts.get(at..).unwrap_or_default().join("/");
-            self.node(None).answer(
-                Question::read(format!("/{below}")),
-                Ok(Answer::Text(text.into())),
-            );
+            let file = Question::read(format!("/{below}"));
+            self.answer_file(file, text);
         } else if let ("Memory", "zone_reclaim_mode") =
             (parts.iter().rev().nth(1).copied().unwrap_or(""), last)
         {
             // As azhpc-diagnostics keeps it.
             let file = Question::read("/proc/sys/vm/zone_reclaim_mode");
-            self.node(None).answer(file, Ok(Answer::Text(text.into())));
+            self.answer_file(file, text);
         } else {
             // What no line tells, the name of its file does.
             match last.split('.').next() {
@@ -177,6 +188,9 @@ impl Evidence {
             Some(host) => self.node(Some(host)),
             None => self.unnamed(&asked),
         };
+        let Some(node) = node else {
+            return;
+        };
         if let Some(name) = called {
             node.called.get_or_insert_with(|| name.to_owned());
         }
@@ -199,23 +213,33 @@ impl Evidence {
         node.answer(asked, Ok(Answer::Text(block.text().into())));
     }
 
-    fn node(&mut self, host: Option<&str>) -> &mut Node {
+    fn answer_file(&mut self, file: Question, text: &str) {
+        if let Some(node) = self.node(None) {
+            node.answer(file, Ok(Answer::Text(text.into())));
+        }
+    }
+
+    fn node(&mut self, host: Option<&str>) -> Option<&mut Node> {
         let mut nodes = self.nodes.iter();
         let known = nodes.position(|node| node.host.as_deref() == host);
         self.at(known, host)
     }
 
     /// The node at this place, or one more as long as there is room.
-    fn at(&mut self, known: Option<usize>, host: Option<&str>) -> &mut Node {
-        let at = known.unwrap_or(self.nodes.len()).min(NODES - 1);
+    fn at(&mut self, known: Option<usize>, host: Option<&str>) -> Option<&mut Node> {
+        let at = known.unwrap_or(self.nodes.len());
+        if at >= NODES {
+            self.further.insert(host.map(str::to_owned));
+            return None;
+        }
         if at == self.nodes.len() {
             self.nodes.push(Node::of(host));
         }
-        &mut self.nodes[at]
+        self.nodes.get_mut(at)
     }
 
     /// The last host without a name that has not said this yet: a tool that speaks a second time, speaks of another machine.
-    fn unnamed(&mut self, asked: &Question) -> &mut Node {
+    fn unnamed(&mut self, asked: &Question) -> Option<&mut Node> {
         let mut nodes = self.nodes.iter();
         let last = nodes.rposition(|node| node.host.is_none());
         let known = last.filter(|at| !self.nodes[*at].replies.contains_key(asked));
@@ -224,6 +248,8 @@ impl Evidence {
 
     /// The recordings: one of each host, and one of the logs among the texts.
     pub fn finish(mut self) -> Vec<Recording> {
+        let further = LeftOut::counted(self.further.len() as u64, "host", NODES_BOUND);
+        self.leave_out(vec![further]);
         // Where one host is named, what nobody names is of it.
         if self.nodes.iter().filter(|node| node.host.is_some()).count() == 1 {
             let is_named = |node: &Node| node.host.is_some();
@@ -247,10 +273,10 @@ impl Evidence {
                     }
                 }
             };
-            recordings.push(node.recording(name));
+            recordings.push(node.recording(name, &self.left_out));
         }
         if !self.logs.is_empty() {
-            recordings.push(log(&self.logs));
+            recordings.push(log(&self.logs, &self.left_out));
         }
         recordings
     }
@@ -278,7 +304,7 @@ impl Node {
         }
     }
 
-    fn recording(mut self, name: String) -> Recording {
+    fn recording(mut self, name: String, left_out: &[LeftOut]) -> Recording {
         // What the doctor measures, no tool prints.
         for question in [Plan::question(), ablation_table::question()] {
             self.answer(question, Err(Refusal::not_asked("outputs of tools")));
@@ -291,6 +317,9 @@ impl Node {
             ..Header::default()
         });
         recording.add(Line::of(PROBE.name, question(), &self.places, 0));
+        if !left_out.is_empty() {
+            recording.add(Line::of(PROBE.name, left_out_question(), &left_out, 0));
+        }
         for (question, replies) in self.replies {
             for (repeat, reply) in (0..).zip(replies) {
                 recording.add(Line::Reply {
@@ -307,7 +336,7 @@ impl Node {
 }
 
 /// The recording of logs that stood among other outputs.
-fn log(logs: &[(String, crate::nccl_log::Digest)]) -> Recording {
+fn log(logs: &[(String, crate::nccl_log::Digest)], left_out: &[LeftOut]) -> Recording {
     let mut recording = Recording::new(Header {
         version: wire::VERSION.into(),
         doctor: env!("CARGO_PKG_VERSION").into(),
@@ -315,7 +344,7 @@ fn log(logs: &[(String, crate::nccl_log::Digest)]) -> Recording {
         ..Header::default()
     });
     let names: Vec<&String> = logs.iter().map(|(name, _)| name).collect();
-    let said = serde_json::json!({ "files": names });
+    let said = serde_json::json!({ "files": names, "left_out": left_out });
     recording.add(Line::of(nccl_log::NAME, nccl_log::files(), &said, 0));
     for (name, digest) in logs {
         recording.add(Line::of(nccl_log::NAME, nccl_log::file(name), digest, 0));
