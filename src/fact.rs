@@ -170,6 +170,8 @@ pub enum Why {
     NotEstablished,
     /// The probe that establishes it did not end well: how.
     ProbeFailed(Arc<str>),
+    /// There are more than are judged, or one without a name: what, in words.
+    LeftOut(Arc<str>),
 }
 
 /// What supplies a fact that a recording does not hold.
@@ -202,7 +204,7 @@ impl fmt::Display for Why {
             Why::Missing(what) => write!(f, "{what} is unknown"),
             Why::NotLogged(_) => f.write_str("not logged"),
             Why::NotEstablished => f.write_str("not established"),
-            Why::ProbeFailed(how) => on_one_line(f, how),
+            Why::ProbeFailed(how) | Why::LeftOut(how) => on_one_line(f, how),
         }
     }
 }

@@ -156,7 +156,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
 /// States what a recording reports about its node, and nothing of logs.
 fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
     let node = facts.new_node(match recording.header.node.as_str() {
-        "" => "node",
+        name if name.trim().is_empty() => "node",
         name => name,
     });
     let kept = recording.times_asked(outputs::PROBE.name, &outputs::question()) > 0;

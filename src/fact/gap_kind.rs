@@ -40,7 +40,7 @@ impl Facts {
         match &gap.why {
             Why::Refused(refusal) if refusal.is_damage() => GapKind::Damage,
             Why::Refused(refusal) if refusal.is_permission() => GapKind::Withheld,
-            Why::ProbeFailed(_) => GapKind::Damage,
+            Why::ProbeFailed(_) | Why::LeftOut(_) => GapKind::Damage,
             Why::Missing(what) => self.kind_of(id, what, depth),
             _ => GapKind::Unavailable,
         }

@@ -148,6 +148,19 @@ impl Subject {
         Subject::ALL.into_iter().find(|s| s.name() == name)
     }
 
+    /// How many instances below one parent are judged, so that no recording makes work and memory without end. No real node comes near.
+    pub fn bound(self) -> usize {
+        const GPUS: usize = 64;
+        match self {
+            Subject::Gpu => GPUS,
+            Subject::GpuPair => GPUS * (GPUS - 1) / 2,
+            Subject::GpuNic => 1024,
+            of_node if of_node.scope().any(|above| above == Subject::Node) => 8192,
+            // Logs and clusters have bounds of their own.
+            _ => usize::MAX,
+        }
+    }
+
     /// The subject to which this one belongs.
     pub fn parent(self) -> Option<Subject> {
         Some(match self {

@@ -1,6 +1,6 @@
 //! All facts about the nodes that are judged together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::terminal;
@@ -37,6 +37,8 @@ struct Instance {
     places: Box<[u16]>,
     facts: Vec<Fact<Value>>,
     related: Vec<Id>,
+    /// It stands for instances that are not judged, and keeps no facts.
+    is_stand_in: bool,
 }
 
 /// The instances of a subject below a parent.
@@ -45,6 +47,14 @@ struct Below {
     /// In the order in which they were found.
     ids: Vec<Id>,
     named: HashMap<Arc<str>, Id, Hasher>,
+}
+
+/// The instances of a subject below a parent that are not judged.
+struct LeftOut {
+    stand_in: Id,
+    /// The names of those beyond the bound.
+    beyond: HashSet<Arc<str>, Hasher>,
+    is_nameless: bool,
 }
 
 /// A probe that did not end well on a node.
@@ -63,6 +73,7 @@ pub struct Facts {
     by_subject: [Vec<Id>; Subject::ALL.len()],
     below: HashMap<(Subject, Id), Below, Hasher>,
     members: HashMap<(Subject, Id), Membership, Hasher>,
+    left_out: HashMap<(Subject, Id), LeftOut, Hasher>,
     /// Of unknown numbers: what they are at least.
     least: HashMap<(Id, usize), Value, Hasher>,
     failures: Vec<Failure>,
@@ -87,6 +98,7 @@ impl Facts {
             by_subject: std::array::from_fn(|_| Vec::new()),
             below: HashMap::default(),
             members: HashMap::default(),
+            left_out: HashMap::default(),
             least: HashMap::default(),
             failures: Vec::new(),
             rulesets: HashMap::new(),
@@ -108,6 +120,20 @@ impl Facts {
     }
 
     fn push(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {
+        let id = self.push_unlisted(subject, parent, name);
+        self.by_subject[subject as usize].push(id);
+        if let Some(parent) = parent {
+            self.below
+                .entry((subject, parent))
+                .or_default()
+                .ids
+                .push(id);
+        }
+        id
+    }
+
+    /// An instance that nobody finds by its subject or its parent.
+    fn push_unlisted(&mut self, subject: Subject, parent: Option<Id>, name: Arc<str>) -> Id {
         // Instances are bounded by the lines of recordings, far below 2^32.
         let id = Id(self.instances.len() as u32);
         let name = match name.contains('\n') {
@@ -125,29 +151,76 @@ impl Facts {
             places: vec![0; subject.schema().facts.len()].into(),
             facts: Vec::new(),
             related: Vec::new(),
+            is_stand_in: false,
         });
-        self.by_subject[subject as usize].push(id);
-        if let Some(parent) = parent {
-            self.below
-                .entry((subject, parent))
-                .or_default()
-                .ids
-                .push(id);
-        }
         id
     }
 
-    /// The instance of this name below this parent, made if it is not yet there.
+    /// The instance of this name below this parent, made if it is not yet there. One beyond [`Subject::bound`], or without a name, is left out: a stand-in
+    /// that nobody finds takes its facts, and the membership is unknown.
     pub fn instance(&mut self, subject: Subject, parent: Id, name: &str) -> Id {
         debug_assert_eq!(subject.parent(), Some(self.subject(parent)));
         if let Some(id) = self.find(subject, parent, name) {
             return id;
+        }
+        let is_nameless = name.chars().all(|c| c.is_whitespace() || c.is_control());
+        let is_beyond = self.children(subject, parent).len() >= subject.bound();
+        if is_nameless || is_beyond || self.is_left_out(parent) {
+            return self.leave_out(subject, parent, name, is_nameless);
         }
         let name: Arc<str> = name.into();
         let id = self.push(subject, Some(parent), Arc::clone(&name));
         let below = self.below.entry((subject, parent)).or_default();
         below.named.insert(name, id);
         id
+    }
+
+    fn leave_out(&mut self, subject: Subject, parent: Id, name: &str, is_nameless: bool) -> Id {
+        let at = (subject, parent);
+        let stand_in = match self.left_out.get(&at) {
+            Some(left_out) => left_out.stand_in,
+            None => {
+                let id = self.push_unlisted(subject, Some(parent), "left out".into());
+                self.instances[id.0 as usize].is_stand_in = true;
+                id
+            }
+        };
+        let is_counted = !is_nameless && !self.is_left_out(parent);
+        let left_out = self.left_out.entry(at).or_insert_with(|| LeftOut {
+            stand_in,
+            beyond: HashSet::default(),
+            is_nameless: false,
+        });
+        left_out.is_nameless |= is_nameless;
+        if is_counted && !left_out.beyond.contains(name) {
+            left_out.beyond.insert(name.into());
+        }
+        stand_in
+    }
+
+    /// Whether this stands for instances that are not judged.
+    pub fn is_left_out(&self, id: Id) -> bool {
+        self.instances[id.0 as usize].is_stand_in
+    }
+
+    /// What is not judged, in words, with the parent of it.
+    pub fn left_out(&self) -> Vec<(Id, String)> {
+        let judged = |at: &&(Subject, Id)| !self.is_left_out(at.1);
+        let mut places: Vec<(Subject, Id)> = self.left_out.keys().filter(judged).copied().collect();
+        places.sort_unstable_by_key(|(subject, parent)| (*parent, *subject as usize));
+        let worded = |(subject, parent)| Some((parent, self.left_out_below(subject, parent)?));
+        places.into_iter().filter_map(worded).collect()
+    }
+
+    fn left_out_below(&self, subject: Subject, parent: Id) -> Option<String> {
+        let left_out = self.left_out.get(&(subject, parent))?;
+        let noun = subject.noun();
+        if left_out.beyond.is_empty() {
+            return Some(format!("a {noun} without a name"));
+        }
+        let judged = self.children(subject, parent).len();
+        let all = judged + left_out.beyond.len();
+        Some(format!("{all} {noun}s, of which {judged} were judged"))
     }
 
     /// A node, even where another of the same name is there: two recordings of one name are two nodes.
@@ -168,6 +241,9 @@ impl Facts {
     /// Says that two instances belong together though neither is the other's ancestor: a port and its netdev; or that what befalls
     /// an instance befalls all of its ancestor: an event and its run. An ancestor has those in it anyway, and does not name them.
     pub fn relate(&mut self, a: Id, b: Id) {
+        if self.is_left_out(a) || self.is_left_out(b) {
+            return;
+        }
         for (one, other) in [(a, b), (b, a)] {
             if !self.lineage(other).any(|id| id == one) {
                 self.instances[one.0 as usize].related.push(other);
@@ -198,7 +274,7 @@ impl Facts {
 
     /// States a number of which a part is known: where it is unknown it is `least` at least, and that decides what it can.
     pub fn set_at_least<T: Typed>(&mut self, id: Id, key: Key<T>, number: Fact<T>, least: T) {
-        if number.known().is_none() {
+        if number.known().is_none() && !self.is_left_out(id) {
             self.least.insert((id, key.index), least.into_value());
         }
         self.set(id, key, number);
@@ -237,6 +313,9 @@ impl Facts {
             gap => gap,
         };
         let instance = &mut self.instances[id.0 as usize];
+        if instance.is_stand_in {
+            return;
+        }
         let most = instance.places.len();
         let place = &mut instance.places[index];
         match instance.facts.get_mut(usize::from(*place).wrapping_sub(1)) {
@@ -398,6 +477,10 @@ impl Facts {
 
     /// Whether all members below a parent are known; `Err` says why they may not be.
     pub fn members(&self, subject: Subject, parent: Id) -> Result<&Origin, Gap> {
+        if let Some(what) = self.left_out_below(subject, parent) {
+            let origin = Origin::Probe(subject.schema().probe);
+            return Err(Gap::new(Why::LeftOut(what.into()), origin));
+        }
         match self.members.get(&(subject, parent)) {
             Some(Membership::Known(origin)) => Ok(origin),
             Some(Membership::Unknown(gap)) => Err(gap.clone()),
@@ -529,7 +612,7 @@ impl Default for Facts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::{netdev, port};
+    use crate::fact::{GapKind, gpu, netdev, port};
 
     /// A node with many GPUs has tens of thousands of facts, most of them gaps: what they take is what reading them costs.
     #[test]
@@ -550,6 +633,43 @@ mod tests {
         facts.set(p, port::LID, Fact::Known(7, Origin::Stated));
         facts.set(p, port::LID, Fact::Known(8, Origin::Stated));
         assert_eq!(facts.known(p, port::LID), Some(7));
+    }
+
+    /// A node with so many GPUs, of which each is stated to be in CUDA.
+    fn with_gpus(names: impl Iterator<Item = String>) -> (Facts, Id) {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        for name in names {
+            let id = facts.instance(Subject::Gpu, node, &name);
+            facts.know(id, gpu::IN_CUDA, true, &Origin::Stated);
+            let link = facts.instance(Subject::Nvlink, id, "link 0");
+            facts.relate(link, node);
+        }
+        facts.set_members(Subject::Gpu, node, Membership::Known(Origin::Stated));
+        (facts, node)
+    }
+
+    #[test]
+    fn instances_beyond_the_bound_are_counted_and_not_judged() {
+        let twice = (0..136).chain(0..136).map(|n| format!("0000:{n:02x}:00.0"));
+        let (facts, node) = with_gpus(twice);
+        assert_eq!(facts.below(node, Subject::Gpu).count(), 64);
+        assert_eq!(facts.all(Subject::Nvlink).count(), 64);
+        let gap = facts.members(Subject::Gpu, node).unwrap_err();
+        assert_eq!(gap.to_string(), "136 GPUs, of which 64 were judged");
+        assert_eq!(facts.gap_kind(node, &gap), GapKind::Damage);
+        assert_eq!(facts.left_out(), [(node, gap.to_string())]);
+        assert!(facts.find(Subject::Gpu, node, "0000:40:00.0").is_none());
+    }
+
+    #[test]
+    fn an_instance_without_a_name_is_none_and_is_not_dropped_in_silence() {
+        for name in ["", " ", "\t\n", "\u{1}"] {
+            let (facts, node) = with_gpus(["0000:19:00.0".into(), name.into()].into_iter());
+            assert_eq!(facts.all(Subject::Gpu).count(), 1, "{name:?}");
+            let gap = facts.members(Subject::Gpu, node).unwrap_err();
+            assert_eq!(gap.to_string(), "a GPU without a name");
+        }
     }
 
     #[test]

@@ -253,7 +253,7 @@ fn reaches(access: &Fact<Arc<Value>>, to: u64) -> Fact<bool> {
 /// The pair of two GPUs, in the order in which pairs are named, and whether that turns them round.
 pub(super) fn pair(facts: &mut Facts, node: Id, a: Id, b: Id) -> Option<(Id, bool)> {
     let (first, second) = (facts.name(a), facts.name(b));
-    if first == second {
+    if first == second || facts.is_left_out(a) || facts.is_left_out(b) {
         return None;
     }
     let turned = first > second;

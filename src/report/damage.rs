@@ -15,7 +15,7 @@ pub(super) fn damage(
     let cut = cut.map(|one| format!("the recording of {} was cut short", facts.name(one.id)));
     let mut damage: Vec<String> = match catalogue.areas.is_empty() && !catalogue.is_chosen {
         true => Vec::new(),
-        false => cut.collect(),
+        false => cut.chain(left_out(facts)).collect(),
     };
     damage.extend(recordings.iter().filter_map(|one| one.doubt.clone()));
     let nodes = facts.all(Subject::Node);
@@ -49,4 +49,10 @@ pub(super) fn damage(
         }
     }
     damage
+}
+
+/// What is not judged, with its node.
+fn left_out(facts: &Facts) -> impl Iterator<Item = String> {
+    let all = facts.left_out().into_iter();
+    all.map(|(parent, what)| format!("{} has {what}", facts.name(parent)))
 }

@@ -10,7 +10,9 @@ pub(super) fn named(facts: &Facts, id: Id, mut text: String) -> String {
     };
     for id in facts.below(node, Subject::Gpu) {
         let name = facts.name(id);
-        if text.contains(name) {
+        // A name of signs alone is no word of a sentence.
+        let is_word = name.contains(char::is_alphanumeric);
+        if is_word && text.contains(name) {
             let called = match facts.known(id, gpu::INDEX) {
                 Some(number) => format!("GPU {number} ({name})"),
                 None => format!("GPU {name}"),
@@ -32,8 +34,11 @@ pub(super) fn named(facts: &Facts, id: Id, mut text: String) -> String {
     text
 }
 
-/// The text with other words in the place of an address, so many times at most.
+/// The text with other words in the place of an address, so many times at most. An empty address is in no text.
 fn replaced(text: &str, address: &str, called: &str, most: usize) -> String {
+    if address.is_empty() {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len() + 32);
     let mut rest = text;
     let mut count = 0;

@@ -3,6 +3,7 @@
 
 mod bombs;
 mod escapes;
+mod judging;
 mod knocking;
 mod libraries;
 mod limits;

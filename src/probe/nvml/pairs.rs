@@ -29,7 +29,8 @@ pub(super) fn state(
     by_index: &HashMap<u64, Id>,
 ) {
     let mut ids: Vec<Id> = by_index.values().copied().collect();
-    ids.retain(|id| facts.known(*id, gpu::VIRTUAL_FUNCTION) != Some(true));
+    let is_virtual = |id| facts.known(id, gpu::VIRTUAL_FUNCTION) == Some(true);
+    ids.retain(|id| !is_virtual(*id) && !facts.is_left_out(*id));
     // In the order in which they were found, as the topology has them.
     ids.sort_unstable();
     let said = match said {

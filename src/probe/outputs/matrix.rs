@@ -80,6 +80,10 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
                 let (Some(low), Some(high)) = (names.get(low), names.get(high)) else {
                     continue;
                 };
+                let is_judged = |name: &str| facts.find(Subject::Gpu, node, name).is_some();
+                if !is_judged(low) || !is_judged(high) {
+                    continue;
+                }
                 let id = facts.instance(Subject::GpuPair, node, &format!("{low} - {high}"));
                 facts.set(id, gpu_pair::FIRST, cell.line.known(Arc::clone(low)));
                 facts.set(id, gpu_pair::SECOND, cell.line.known(Arc::clone(high)));
