@@ -5,6 +5,7 @@ pub mod advise;
 mod bad_arguments;
 mod baseline;
 pub mod bench;
+pub mod budget;
 pub mod check;
 pub mod collect_script;
 pub mod completions;
@@ -44,6 +45,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::exit::Exit;
+use crate::terminal;
+use budget::Foreign;
 use deferred::Deferred;
 
 /// Diagnose a node's RDMA network and GPUs, and say what to do about it. Changes nothing.
@@ -153,9 +156,11 @@ pub struct AskArgs {
     /// Do not rehearse the first second of a job on this node: no queue pair, no connection to its own address, no file
     #[arg(long)]
     pub no_rehearsal: bool,
-    /// Stop probing after this many seconds and report the rest as unknown
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "20")]
-    pub deadline: std::time::Duration,
+    /// Stop probing after this many seconds, 20 without it, and report the rest as unknown. Where
+    /// no report is out 10 seconds later, or of recordings by then,
+    /// the exit status is 124
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub deadline: Option<std::time::Duration>,
 }
 
 impl AskArgs {
@@ -167,8 +172,13 @@ impl AskArgs {
             nccl: None,
             job: None,
             no_rehearsal: false,
-            deadline,
+            deadline: Some(deadline),
         }
+    }
+
+    /// When probing stops.
+    pub fn deadline(&self) -> std::time::Duration {
+        self.deadline.unwrap_or(std::time::Duration::from_secs(20))
     }
 }
 
@@ -269,24 +279,62 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
             None => anyhow::bail!("no subcommand"),
         },
     };
-    match command {
-        Command::Check(args) => check::run(&args),
-        Command::Record(args) => record::run(&args),
-        Command::CollectScript(args) => collect_script::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Facts(args) => facts::run(&args),
-        Command::NcclEnv(args) => nccl_env::run(&args),
-        Command::Log(args) => log::run(&args),
-        Command::Triage(args) => triage::run(&args),
-        Command::Topo(args) => topo::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Ablate(args) => ablate::run(&args),
-        Command::Integrate(args) => integrate::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Expect(args) => expect::run(&args),
-        Command::Waive(args) => waive::run(&args),
-        Command::Schema(args) => schema::run(&args),
-        Command::Advise(args) => advise::run(&args),
-        Command::Completions(args) => completions::run(&args),
+    match foreign(&command) {
+        Some(foreign) => budget::foreign(&foreign, || run_command(&command)),
+        None => run_command(&command),
     }
+}
+
+/// What a command judges that others wrote; nothing where it asks this machine, or gathers first.
+fn foreign(command: &Command) -> Option<Foreign> {
+    let is_recorded = match command {
+        Command::Check(args) => return args.foreign(),
+        Command::Log(args) => return Some(args.foreign()),
+        Command::Test(_) => return Some(Foreign::of_several(many::ClusterMemory::default())),
+        Command::Expect(_) => true,
+        Command::Facts(args) => args.node.recording.is_some(),
+        Command::Topo(args) => args.node.recording.is_some(),
+        Command::NcclEnv(args) => args.recording.is_some(),
+        Command::Triage(args) => args.recording.is_some(),
+        Command::Ablate(args) => args.is_of_files(),
+        _ => false,
+    };
+    is_recorded.then(Foreign::default)
+}
+
+fn run_command(command: &Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Check(args) => check::run(args),
+        Command::Record(args) => record::run(args),
+        Command::CollectScript(args) => collect_script::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Facts(args) => facts::run(args),
+        Command::NcclEnv(args) => nccl_env::run(args),
+        Command::Log(args) => log::run(args),
+        Command::Triage(args) => triage::run(args),
+        Command::Topo(args) => topo::run(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Ablate(args) => ablate::run(args),
+        Command::Integrate(args) => integrate::run(args),
+        Command::Test(args) => test::run(args),
+        Command::Expect(args) => expect::run(args),
+        Command::Waive(args) => waive::run(args),
+        Command::Schema(args) => schema::run(args),
+        Command::Advise(args) => advise::run(args),
+        Command::Completions(args) => completions::run(args),
+    }
+}
+
+/// How the program ends: an error is said.
+pub fn ended(result: anyhow::Result<Exit>) -> Exit {
+    result.unwrap_or_else(|error| {
+        terminal::say(&format!("rdma-doctor: {error:#}"));
+        if error.is::<input::BadInput>() {
+            Exit::Input
+        } else if error.is::<input::BadUsage>() {
+            Exit::Usage
+        } else {
+            Exit::Internal
+        }
+    })
 }

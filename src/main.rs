@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
-use rdma_doctor::cli::input::{BadInput, BadUsage};
 use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli, output, spelling, version};
 use rdma_doctor::exit::Exit;
@@ -108,10 +107,8 @@ fn run() -> ExitCode {
             _ => None,
         };
         if let Some(text) = text {
-            return match output::print(|out| out.write_all(text.as_bytes())) {
-                Ok(()) => Exit::Healthy.into(),
-                Err(error) => ended(&error),
-            };
+            let printed = output::print(|out| out.write_all(text.as_bytes()));
+            return cli::ended(printed.map(|()| Exit::Healthy)).into();
         }
     }
     let args = spelling::current(std::env::args_os());
@@ -131,21 +128,5 @@ fn run() -> ExitCode {
             return exit.into();
         }
     };
-    match cli::run(cli) {
-        Ok(exit) => exit.into(),
-        Err(error) => ended(&error),
-    }
-}
-
-/// Says why the program ends, and gives its exit status.
-fn ended(error: &anyhow::Error) -> ExitCode {
-    terminal::say(&format!("rdma-doctor: {error:#}"));
-    let exit = if error.is::<BadInput>() {
-        Exit::Input
-    } else if error.is::<BadUsage>() {
-        Exit::Usage
-    } else {
-        Exit::Internal
-    };
-    exit.into()
+    cli::ended(cli::run(cli)).into()
 }

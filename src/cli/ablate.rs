@@ -112,6 +112,11 @@ pub struct AblateArgs {
 }
 
 impl AblateArgs {
+    /// Whether it judges what is written down.
+    pub(super) fn is_of_files(&self) -> bool {
+        self.recording.is_some() || self.table.is_some() || !self.arm_files.is_empty()
+    }
+
     /// The ranks that are asked for. An adapter's way to GPUs can only be taken away where the data is on them.
     fn ranks(&self) -> anyhow::Result<MeasureArgs> {
         let mut who = self.who.clone();

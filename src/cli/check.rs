@@ -7,15 +7,17 @@ use std::thread::Builder;
 use clap::Args;
 
 use super::bench::measuring::bytes_within;
+use super::budget::{self, Foreign, REPORTING};
 use super::hosts;
 use super::input::{BadInput, BadUsage, bad_usage};
 use super::judging::JudgeArgs;
 use super::many::ClusterMemory;
-use super::together::meet::{self, Judging, Outcome};
-use super::together::{self, Role, TogetherArgs};
+use super::together::meet::{self, Outcome};
+use super::together::{self, NodePlacement, Role, TogetherArgs};
 use super::{AskArgs, SelectArgs, baseline, evidence, input, log, many, output};
+use crate::check::Catalogue;
 use crate::exit::Exit;
-use crate::live;
+use crate::live::{self, deadline, judging_child};
 use crate::nodeset;
 use crate::probe::nccl_log;
 use crate::report::{self, Policy, Report, html, json, text};
@@ -67,6 +69,15 @@ pub struct CheckArgs {
 }
 
 impl CheckArgs {
+    /// What it judges that others wrote. Who joins others gathers before it judges.
+    pub(super) fn foreign(&self) -> Option<Foreign> {
+        let is_foreign = !self.recordings.is_empty() && !self.together.is_asked();
+        is_foreign.then(|| Foreign {
+            together: (self.recordings.len() > 1).then_some(self.memory),
+            deadline: self.ask.deadline,
+        })
+    }
+
     /// The nodes that --expect names.
     pub(super) fn expected(&self) -> Result<Option<Vec<String>>, BadUsage> {
         let names = self.expect.as_deref().map(nodeset::expand).transpose();
@@ -94,14 +105,11 @@ fn memory(text: &str) -> Result<ClusterMemory, String> {
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let policy = &args.judge.policy()?;
     if !args.with.is_empty() {
-        let report = with_results(args, policy)?;
-        show(args, std::slice::from_ref(&report))?;
-        return Ok(args.judge.exit(&report));
+        return with_results(args, policy);
     }
     let hosts = hosts::named(&args.together.hosts)?;
     if let Some(reports) = evidence::reports(args, policy)? {
-        show(args, &reports)?;
-        return Ok(exit_of(args, &reports));
+        return shown(args, &reports);
     }
     // A check of recordings, a tree, or other hosts examines no node that others wait for.
     let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
@@ -113,83 +121,102 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     }
     let several = args.recordings.len() > 1 || args.each || args.expect.is_some();
     if role.is_none() && hosts.is_none() && !several {
-        let report = one(args, policy)?;
-        let exit = args.judge.exit(&report);
-        show(args, &[report])?;
-        return Ok(exit);
+        return alone(args, policy);
     }
     let catalogue = input::catalogue(&args.select)?;
-    let mut others = None;
-    let joined = match role {
-        None => None,
-        Some(Role::Idle) => return Ok(Exit::Healthy),
-        Some(Role::Node(place)) => {
-            let own = || match args.recordings.as_slice() {
-                [] => input::record(&args.ask),
-                [one] => Ok(input::open_recording(one)?),
-                _ => Err(bad_usage("one RECORDING replaces this node, not several")),
-            };
-            let judging = Judging {
-                catalogue: &catalogue,
-                policy,
-                memory: args.memory,
-            };
-            let times = (args.ask.deadline, args.fanin);
-            match meet::run(&place, &args.together, times, own, &judging)? {
-                Outcome::VerdictOfRank0(exit) => return Ok(exit),
-                Outcome::Report(both) => {
-                    let (report, gathered) = *both;
-                    others = Some(gathered);
-                    Some(report)
-                }
-            }
+    match (role, hosts) {
+        (Some(Role::Idle), _) => Ok(Exit::Healthy),
+        (Some(Role::Node(place)), _) => launched(args, &place, &catalogue, policy),
+        (None, Some(hosts)) => {
+            let (ask, wait) = (&args.ask, args.together.wait);
+            let given = hosts::gather(&args.together.hosts, &hosts, wait, ask, args.memory)?;
+            budget::bounded(Some(args.memory), || {
+                let report = many::of_hosts(&catalogue, &hosts, &given, args.memory, policy)?;
+                shown(args, &[report])
+            })
         }
-    };
-    let reports: Vec<Report> = if let Some(report) = joined {
-        vec![report]
-    } else if let Some(hosts) = hosts {
-        vec![hosts::run(
-            &args.together.hosts,
-            &hosts,
-            args.together.wait,
-            &args.ask,
-            &catalogue,
-            (policy, args.memory),
-        )?]
-    } else if args.each {
-        // As many at a time as there are processors: of ten thousand recordings few are in memory.
-        let (mut last, mut reports) = (None, Vec::with_capacity(args.recordings.len()));
-        let budget = args.memory.of_each();
-        let judged = |at: usize| {
-            let one = Recording::open_within(&args.recordings[at], budget);
-            let one = one.map_err(|error| error.to_string())?;
-            Ok(many::judged(&catalogue, &[one], policy))
-        };
-        many::each(args.recordings.len(), args.memory, judged, |_, report| {
-            // The others go on.
-            reports.push(report.unwrap_or_else(|why: String| {
-                last = Some(BadInput(why.clone()));
-                Report::without_nodes(&why)
-            }));
-        });
-        if let Some(error) = last
-            && reports.iter().all(|report| report.nodes.is_empty())
-        {
-            return Err(error.into());
+        (None, None) if args.each => shown(args, &each(args, &catalogue, policy)?),
+        (None, None) => {
+            let limits = (args.expected()?, args.memory);
+            let report = many::files(&catalogue, &args.recordings, limits, policy)?;
+            shown(args, &[report])
         }
-        reports
-    } else {
-        let expected = args.expected()?;
-        let paths = args.recordings.as_slice();
-        let limits = (expected, args.memory);
-        vec![many::files(&catalogue, paths, limits, policy)?]
-    };
-    show(args, &reports)?;
-    let exit = exit_of(args, &reports);
-    if let (Some(gathered), [one]) = (others, reports.as_slice()) {
-        meet::tell(one, exit, gathered);
     }
-    Ok(exit)
+}
+
+/// Judges one node by itself, by the deadline.
+fn alone(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Exit> {
+    let Some(path) = args.recordings.first() else {
+        deadline::end_after(args.ask.deadline() + REPORTING);
+        return shown(args, &[one(args, policy)?]);
+    };
+    let report = budget::file(path, || one(args, policy));
+    let report = report.unwrap_or_else(|why| Err(BadInput::of(path, why).into()))?;
+    shown(args, &[report])
+}
+
+/// Takes part in a launch; rank 0 judges all, and tells the others.
+fn launched(
+    args: &CheckArgs,
+    place: &NodePlacement,
+    catalogue: &Catalogue,
+    policy: &Policy,
+) -> anyhow::Result<Exit> {
+    let own = || match args.recordings.as_slice() {
+        [] => input::record(&args.ask),
+        [one] => Ok(input::open_recording(one)?),
+        _ => Err(bad_usage("one RECORDING replaces this node, not several")),
+    };
+    let times = (args.ask.deadline(), args.fanin);
+    match meet::run(place, &args.together, times, own, args.memory)? {
+        Outcome::VerdictOfRank0(exit) => Ok(exit),
+        Outcome::Gathered(nodes) => {
+            let exit = budget::bounded(Some(args.memory), || {
+                let report = nodes.judged(catalogue, args.memory, policy);
+                let exit = shown(args, std::slice::from_ref(&report))?;
+                judging_child::note(&report.headline);
+                Ok(exit)
+            })?;
+            let headline = judging_child::noted();
+            if !headline.is_empty() {
+                nodes.tell(headline, exit);
+            }
+            Ok(exit)
+        }
+    }
+}
+
+/// Judges each recording alone.
+fn each(args: &CheckArgs, catalogue: &Catalogue, policy: &Policy) -> anyhow::Result<Vec<Report>> {
+    // As many at a time as there are processors: of ten thousand recordings few are in memory.
+    let (mut last, mut reports) = (None, Vec::with_capacity(args.recordings.len()));
+    let budget = args.memory.of_each();
+    let judge = |path: &Path| {
+        let one = Recording::open_within(path, budget).map_err(|error| error.to_string())?;
+        Ok(many::judged(catalogue, &[one], policy))
+    };
+    let judged = |at: usize| {
+        let path = &args.recordings[at];
+        let report = budget::file(path, || judge(path));
+        report.unwrap_or_else(|why| Err(format!("{}: {why}", terminal::path(path))))
+    };
+    many::each(args.recordings.len(), args.memory, judged, |_, report| {
+        // The others go on.
+        reports.push(report.unwrap_or_else(|why: String| {
+            last = Some(BadInput(why.clone()));
+            Report::without_nodes(&why)
+        }));
+    });
+    match last {
+        Some(error) if reports.iter().all(|report| report.nodes.is_empty()) => Err(error.into()),
+        _ => Ok(reports),
+    }
+}
+
+/// Writes the reports, and gives the exit status.
+fn shown(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<Exit> {
+    show(args, reports)?;
+    Ok(exit_of(args, reports))
 }
 
 /// Judges one node by itself: this machine, a tree, or a recording. The checks are read while the node is.
@@ -244,17 +271,23 @@ fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
     })
 }
 
-/// The report on machines, and on what ran on them.
-fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
+/// Reports on machines, and on what ran on them.
+fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Exit> {
     let catalogue = input::catalogue(&args.select)?;
-    let mut recordings = match args.recordings.as_slice() {
+    let recordings = match args.recordings.as_slice() {
         [] => vec![input::record(&args.ask)?],
         paths => input::open(paths)?,
     };
-    let results = log::log(&args.with, None)?;
-    refuse_unrecognised(&args.with, &results)?;
-    recordings.push(results);
-    Ok(many::judged(&catalogue, &recordings, policy))
+    budget::bounded(None, || {
+        let with = || log::log(&args.with, None);
+        let results = judging_child::endless_input("the results", with);
+        let results = results.map_err(|why| BadInput(format!("--with: {why}")))??;
+        refuse_unrecognised(&args.with, &results)?;
+        let all = [recordings.as_slice(), &[results]].concat();
+        let judge = || many::judged(&catalogue, &all, policy);
+        let report = judging_child::input("nodes and results", judge);
+        shown(args, &[report.map_err(BadInput)?])
+    })
 }
 
 /// A result in which nothing is recognised was given for nothing: whoever gave it believes that it

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::CheckArgs;
 use super::input::{self, BadInput};
-use super::{many, output};
+use super::{budget, many, output};
 use crate::live;
 use crate::live::evidence::FoundTexts;
 use crate::probe::outputs::recorded::Evidence;
@@ -45,7 +45,11 @@ impl Input {
 ///
 /// The arguments do not fit each other.
 pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<Report>>> {
-    let inputs = args.recordings.iter().map(|path| (path, input_of(path)));
+    let read = |path: &Path| {
+        let input = budget::file(path, || input_of(path));
+        input.unwrap_or_else(|why| Input::Nothing(format!("{}: {why}", terminal::path(path))))
+    };
+    let inputs = args.recordings.iter().map(|path| (path, read(path)));
     let inputs: Vec<(&PathBuf, Input)> = inputs.collect();
     let has_outputs = |(_, input): &(&PathBuf, Input)| matches!(input, Input::Outputs(_));
     if !inputs.iter().any(has_outputs) {
@@ -72,7 +76,7 @@ pub fn reports(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Option<Vec<R
     }
     let report = |(all, silent): (Vec<Recording>, Vec<String>)| {
         if silent.is_empty() && expected.is_none() {
-            return many::judged(&catalogue, &all, policy);
+            return many::judged_within_limits(&catalogue, &all, policy);
         }
         let here = all.iter().map(|one| one.header.node.clone());
         let expected = expected.clone().unwrap_or_else(|| here.collect());
@@ -90,10 +94,7 @@ fn stem(path: &Path) -> String {
 
 /// Whether this is a file or a directory, and no recording. What comes out of a pipe can be read once, and is a recording.
 fn is_other(path: &Path) -> bool {
-    const KIND: u32 = 0o170_000;
-    const KINDS: [u32; 2] = [0o100_000, 0o040_000];
-    let kind = live::files::mode(path).map(|mode| mode & KIND);
-    kind.is_ok_and(|kind| KINDS.contains(&kind)) && !live::log::is_recording(path)
+    live::files::is_file_or_directory(path) && !live::log::is_recording(path)
 }
 
 /// The recordings that a file holds: itself, or one of each host of which it has outputs of tools.

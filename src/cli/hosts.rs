@@ -3,19 +3,19 @@
 
 use crate::live::{clock, environment};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 
 use super::input::{BadInput, BadUsage, bad_usage};
-use super::many::ClusterMemory;
-use super::{AskArgs, many};
-use crate::check::Catalogue;
+use super::many::{ClusterMemory, Given};
+use super::{AskArgs, many, output};
 use crate::cluster::hostfile;
 use crate::cluster::ssh::RemoteCommand;
 use crate::live::files;
+use crate::live::worker::Progress;
 use crate::nodeset;
-use crate::report::{Policy, Report};
 use crate::terminal;
 
 /// How hosts are reached over ssh.
@@ -105,34 +105,44 @@ pub fn remote(
     })
 }
 
-/// Asks all hosts for a recording of themselves, and judges these together.
+/// Asks all hosts for a recording of themselves: what each gave, or why it gave none.
 ///
 /// # Errors
 ///
-/// Only one host was named, and gave none.
-pub fn run(
+/// What reaches a host, or is there, is no command.
+pub fn gather(
     args: &HostsArgs,
     hosts: &[String],
     wait: Duration,
     ask: &AskArgs,
-    catalogue: &Catalogue,
-    (policy, memory): (&Policy, ClusterMemory),
-) -> anyhow::Result<Report> {
-    let remote = remote(args, command(&args.remote, ask), ask.deadline + wait)?;
-    let give = |host: &str| {
+    memory: ClusterMemory,
+) -> anyhow::Result<Vec<Result<Given, String>>> {
+    let mut remote = remote(args, command(&args.remote, ask), ask.deadline() + wait)?;
+    // All are kept until the last one came.
+    remote.max_output = memory.message(hosts.len() as u64);
+    let done = AtomicU64::new(0);
+    let give = |at: usize| {
         let asked = clock::wall_clock();
-        let bytes = remote.run(host).map_err(|error| error.to_string())?;
+        let given = remote.run(&hosts[at]);
         let between = (asked, clock::wall_clock());
-        Ok(many::Given { bytes, between })
+        let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+        output::counted(count, hosts.len() as u64, "hosts done");
+        let bytes = given.map_err(|error| error.to_string())?;
+        Ok(Given { bytes, between })
     };
-    many::hosts(catalogue, hosts, give, (args.fanout.into(), memory), policy)
+    let mut all = Vec::with_capacity(hosts.len());
+    many::each_of(hosts.len(), args.fanout.into(), give, |_, given| {
+        all.push(given)
+    });
+    output::progress(Progress::Done);
+    Ok(all)
 }
 
 /// What the shell of a host runs.
 fn command(doctor: &str, ask: &AskArgs) -> String {
     let mut text = format!(
         "{doctor} record --no-redact --output=-.zst --deadline {}",
-        ask.deadline.as_secs_f64()
+        ask.deadline().as_secs_f64()
     );
     if let Some(pause) = ask.sample {
         text.push_str(&format!(" --sample {}", pause.as_secs_f64()));

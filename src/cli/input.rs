@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 pub use super::bad_arguments::{BadInput, BadUsage, bad_usage};
-use super::{AskArgs, NodeArgs, SelectArgs, evidence, output, site_checks, site_config};
+use super::{AskArgs, NodeArgs, SelectArgs, budget, evidence, output, site_checks, site_config};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
 use crate::live::files;
@@ -45,7 +45,7 @@ pub fn record(args: &AskArgs) -> anyhow::Result<Recording> {
         sample: args.sample,
         nccl: args.nccl.clone(),
         job: args.job,
-        deadline: args.deadline,
+        deadline: args.deadline(),
         probes,
         program: None,
     };
@@ -83,7 +83,11 @@ pub fn open_recording(path: &Path) -> Result<Recording, BadInput> {
 pub fn open(paths: &[impl AsRef<Path>]) -> anyhow::Result<Vec<Recording>> {
     let each: anyhow::Result<Vec<Vec<Recording>>> = paths
         .iter()
-        .map(|path| evidence::open(path.as_ref()))
+        .map(|path| {
+            let path = path.as_ref();
+            let opened = budget::file(path, || evidence::open(path));
+            opened.unwrap_or_else(|why| Err(BadInput::of(path, why).into()))
+        })
         .collect();
     Ok(each?.into_iter().flatten().collect())
 }

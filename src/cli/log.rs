@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
+use super::budget::{Foreign, REPORTING};
 use super::input::{self, BadInput, bad_usage};
 use super::judging::JudgeArgs;
 use super::{SelectArgs, many, output, record};
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict};
 use crate::exit::Exit;
 use crate::fact::{Facts, Subject, node};
-use crate::live;
+use crate::live::{self, judging_child};
 use crate::probe::nccl_log;
 use crate::report::html::Markup;
 use crate::report::log::{self as answer, LogReport};
@@ -48,6 +49,16 @@ pub struct LogArgs {
     pub judge: JudgeArgs,
 }
 
+impl LogArgs {
+    /// What it judges that others wrote.
+    pub(super) fn foreign(&self) -> Foreign {
+        Foreign {
+            together: None,
+            deadline: self.deadline.map(|reading| reading + REPORTING),
+        }
+    }
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
@@ -55,7 +66,10 @@ pub struct LogArgs {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     let mut catalogue = input::catalogue(&args.select)?;
-    let mut recordings = vec![log(&args.files, args.deadline)?];
+    let over = |why: String| BadInput(format!("the log: {why}"));
+    let read = || log(&args.files, args.deadline);
+    let mut recordings =
+        vec![judging_child::endless_input("reading the log", read).map_err(over)??];
     if let Some(path) = &args.record {
         let key = record::key(args.no_redact, args.redact_key.as_deref())?;
         let text = record::to_text(&recordings[0], key);
@@ -70,7 +84,8 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         catalogue.checks.retain(is_of_log);
     }
     let policy = &args.judge.policy()?;
-    let mut log = judged(&catalogue, &recordings, policy);
+    let judge = || judged(&catalogue, &recordings, policy);
+    let mut log = judging_child::input("judging the log", judge).map_err(over)?;
     if args.judge.draws() {
         let mut page = Markup::default();
         page.text(|out| answer::write(out, &log, Detail::default(), 100))?;

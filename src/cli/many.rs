@@ -3,26 +3,26 @@
 //! Each is read, judged by itself and reduced to its findings and to a small sample by which nodes are compared. What is kept
 //! of a node is some kilobytes; the order on the command line decides over the order in the report, whoever is done first.
 
-use crate::live::{clock, random};
+use crate::live::{clock, judging_child, random};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
+use super::budget;
 use super::input::{self, BadInput};
-use super::output;
 use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
-use crate::live::worker::Progress;
 use crate::measure::plan::pairs::Silent;
 use crate::probe::{self, together};
 use crate::report::many::ManyNodesReport;
 use crate::report::{Contents, Policy, RecordedNode, Report};
 use crate::source::recording::{Recording, RecordingBudget, ZSTD_MAGIC};
 use crate::source::wire::with_known_lines;
+use crate::terminal;
 
 /// How much a shell may print before what it was asked for.
 const NOISE: usize = 64 << 10;
@@ -54,6 +54,11 @@ impl ClusterMemory {
         threads.clamp(1, usize::try_from(self.0 / OF_ONE).unwrap_or(1).max(1))
     }
 
+    /// What those take that are judged at once.
+    pub(super) fn at_once(self) -> u64 {
+        OF_ONE * self.threads() as u64
+    }
+
     /// What each of those may take.
     pub(super) fn of_each(self) -> RecordingBudget {
         RecordingBudget::of((self.0 / self.threads() as u64).max(OF_ONE))
@@ -81,13 +86,19 @@ pub fn recordings(
     policy: &Policy,
 ) -> Report {
     let count = recordings.len();
+    let named = |at: usize| match recordings[at].header.node.trim() {
+        "" => format!("recording {}", at + 1),
+        node => node.to_owned(),
+    };
     let read = |at: usize| match &recordings[at] {
         log if log.header.log => Read::Log(Box::new(log.clone())),
-        one => judged_alone(catalogue, one, count, policy, None),
+        one => within_limits(&format!("{} {}", at + 1, named(at)), || {
+            judged_alone(catalogue, one, count, policy, None)
+        }),
     };
     let mut cluster = Cluster::default();
     each(count, ClusterMemory::default(), read, |at, read| {
-        cluster.add(Path::new(&format!("recording {}", at + 1)), read);
+        cluster.add(Path::new(&named(at)), read);
     });
     cluster.expect(expected);
     cluster.report(catalogue, policy)
@@ -105,6 +116,16 @@ pub fn judged(catalogue: &Catalogue, all: &[Recording], policy: &Policy) -> Repo
     let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), all);
     let verdicts = verdicts(catalogue, &mut facts, &nodes, all);
     crate::report::report(catalogue, &facts, &verdicts, &nodes, policy)
+}
+
+/// The same of what one input gave; a report without nodes where that goes beyond the limits of
+/// one.
+pub fn judged_within_limits(catalogue: &Catalogue, all: &[Recording], policy: &Policy) -> Report {
+    match all {
+        [one] => judging_child::input("what the text holds", || judged(catalogue, all, policy))
+            .unwrap_or_else(|why| Report::without_nodes(&format!("{}: {why}", one.header.node))),
+        _ => judged(catalogue, all, policy),
+    }
 }
 
 /// The verdicts on these nodes, with the site's waivers by the time of each recording.
@@ -144,18 +165,19 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
     let is_replayed = !gathering.own.path.as_os_str().is_empty();
     let fresh = FreshRecordings::default();
     let judged = |name: &str, one: &Recording| {
-        let asked = fresh.look(name, one).filter(|_| !is_replayed);
+        let asked = fresh.look(name, one, clock::utc_now());
+        let asked = asked.filter(|_| !is_replayed);
         judged_alone(catalogue, one, count, policy, asked)
     };
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged("rank 0", gathering.own),
-        Some((name, bytes)) => {
+        Some((name, bytes)) => within_limits(&format!("{at} {name}"), || {
             match Recording::read_within(bytes.as_slice(), Path::new(name), budget) {
                 Ok(one) if !one.header.log => judged(name, &one),
                 Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
                 Err(error) => Read::Not(format!("its output is not a recording: {error}")),
             }
-        }
+        }),
     };
     let mut cluster = Cluster {
         now: (!is_replayed).then(clock::utc_now),
@@ -205,62 +227,64 @@ impl Given {
     }
 }
 
-/// Asks these hosts, so many at once, for recordings of themselves (`give`) and judges these as one cluster. A host that gives none is silent.
+/// Judges what these hosts gave as one cluster. A host that gave no recording is silent.
 ///
 /// # Errors
 ///
-/// [`BadInput`] where none gives one, and only one was asked.
-pub fn hosts(
+/// [`BadInput`] where none gave one, and only one was asked.
+pub fn of_hosts(
     catalogue: &Catalogue,
     names: &[String],
-    give: impl Fn(&str) -> Result<Given, String> + Sync,
-    (at_once, memory): (usize, ClusterMemory),
+    given: &[Result<Given, String>],
+    memory: ClusterMemory,
     policy: &Policy,
 ) -> anyhow::Result<Report> {
-    let budget = RecordingBudget::of((memory.0 / at_once.max(1) as u64).max(OF_ONE));
-    let count = AtomicUsize::new(0);
+    let budget = memory.of_each();
     let run = random::number_of_run();
-    let recording = |name: &str| {
-        let given = give(name);
-        let ended = count.fetch_add(1, Ordering::Relaxed) + 1;
-        output::counted(ended as u64, names.len() as u64, "hosts done");
-        let given = given?;
-        let mut recording =
-            Recording::read_within(packed_part(&given.bytes), Path::new(name), budget)
-                .map_err(|error| format!("its output is not a recording: {error}"))?;
+    let recording = |at: usize| {
+        let given = given[at].as_ref().map_err(String::clone)?;
+        let packed = packed_part(&given.bytes);
+        let mut recording = Recording::read_within(packed, Path::new(&names[at]), budget)
+            .map_err(|error| format!("its output is not a recording: {error}"))?;
         given.note_clock(&mut recording, run);
         Ok::<_, String>(recording)
     };
     let fresh = FreshRecordings::default();
+    let look = |at: usize, recording: &Recording| {
+        let came = given[at].as_ref().map_or(0, |given| given.between.1);
+        let came = Duration::from_nanos(came.try_into().unwrap_or(0));
+        let came = humantime::format_rfc3339_millis(std::time::UNIX_EPOCH + came);
+        fresh.look(&names[at], recording, came.to_string())
+    };
     if let [one] = names {
-        let recording = recording(one).map_err(|why| BadInput(format!("{one}: {why}")));
-        output::progress(Progress::Done);
-        let recording = recording?;
-        let mut report = judged(catalogue, std::slice::from_ref(&recording), policy);
-        if let Some(FreshLook {
-            doubt: Some(why), ..
-        }) = fresh.look(one, &recording)
-        {
-            report.doubt(why);
-        }
-        return Ok(report);
+        let judge = || {
+            let recording = recording(0)?;
+            let mut report = judged(catalogue, std::slice::from_ref(&recording), policy);
+            let look = look(0, &recording);
+            if let Some(why) = look.and_then(|look| look.doubt) {
+                report.doubt(why);
+            }
+            Ok(report)
+        };
+        let report = judging_child::input(one, judge).flatten();
+        return Ok(report.map_err(|why| BadInput(format!("{one}: {why}")))?);
     }
-    let read = |at: usize| match recording(&names[at]) {
+    let judge = |at: usize| match recording(at) {
         Ok(one) => {
-            let asked = fresh.look(&names[at], &one);
+            let asked = look(at, &one);
             judged_alone(catalogue, &one, names.len(), policy, asked)
         }
         Err(why) => Read::Not(why),
     };
+    let read = |at: usize| within_limits(&format!("{} {}", at + 1, names[at]), || judge(at));
     let mut cluster = Cluster {
         now: Some(clock::utc_now()),
         ..Cluster::default()
     };
-    each_of(names.len(), at_once, read, |at, read| match read {
+    each(names.len(), memory, read, |at, read| match read {
         Read::Not(why) => cluster.table.is_silent(names[at].as_str(), why),
         read => cluster.add(Path::new(&names[at]), read),
     });
-    output::progress(Progress::Done);
     Ok(cluster.report(catalogue, policy))
 }
 
@@ -285,10 +309,15 @@ pub fn files(
     policy: &Policy,
 ) -> anyhow::Result<Report> {
     let budget = memory.of_each();
-    let read = |at: usize| match Recording::open_within(&paths[at], budget) {
+    let judge = |path: &Path| match Recording::open_within(path, budget) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
         Ok(one) => judged_alone(catalogue, &one, paths.len(), policy, None),
         Err(error) => Read::Not(error.to_string()),
+    };
+    let read = |at: usize| {
+        let path = &paths[at];
+        let judged = budget::file(path, || judge(path));
+        judged.unwrap_or_else(|why| Read::Not(format!("{}: {why}", terminal::path(path))))
     };
     let mut cluster = Cluster::default();
     each(paths.len(), memory, read, |at, read| {
@@ -304,6 +333,11 @@ pub fn files(
     }
     cluster.expect(expected);
     Ok(cluster.report(catalogue, policy))
+}
+
+/// Reads and judges one of many within the limits of one.
+fn within_limits(name: &str, judge: impl FnOnce() -> Read) -> Read {
+    judging_child::input(name, judge).unwrap_or_else(Read::Not)
 }
 
 /// How far the time of a recording that was just made may be from this machine's clock.
@@ -325,10 +359,9 @@ struct FreshRecordings {
 }
 
 impl FreshRecordings {
-    /// Looks at what a host gave; `None` for a recording without a time, which is of no machine.
-    fn look(&self, host: &str, recording: &Recording) -> Option<FreshLook> {
+    /// Looks at what a host gave, which came `now`; `None` for a recording without a time, which is of no machine.
+    fn look(&self, host: &str, recording: &Recording, now: String) -> Option<FreshLook> {
         let header = &recording.header;
-        let now = clock::utc_now();
         let stamp = humantime::parse_rfc3339(&header.utc).ok()?;
         let here = humantime::parse_rfc3339(&now).ok()?;
         let apart = here

@@ -13,7 +13,7 @@ use super::{SelectArgs, judging, output, require};
 use crate::check::Catalogue;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
-use crate::live::{clock, files};
+use crate::live::{clock, files, judging_child};
 use crate::nodeset;
 use crate::report::expectation::Expectation;
 use crate::report::test_run::{self, TestCase};
@@ -90,7 +90,8 @@ pub fn run(args: &TestArgs) -> anyhow::Result<Exit> {
     let judged = |at: usize| {
         let (name, pair) = &pairs[at];
         let begun = clock::now();
-        let (outcome, written) = match compared(&catalogue, &policy, name, pair, args.bless) {
+        let compare = || compared(&catalogue, &policy, name, pair, args.bless);
+        let (outcome, written) = match judging_child::input(name, compare).flatten() {
             Ok((changes, written)) => (Ok(changes), written),
             Err(why) => (Err(why), None),
         };

@@ -148,7 +148,8 @@ impl Subject {
         Subject::ALL.into_iter().find(|s| s.name() == name)
     }
 
-    /// How many instances below one parent are judged, so that no recording makes work and memory without end. No real node comes near.
+    /// How many instances below one parent are judged, so that no recording makes work and memory
+    /// without end. No real node comes near.
     pub fn bound(self) -> usize {
         const GPUS: usize = 64;
         match self {

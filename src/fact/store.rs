@@ -156,7 +156,8 @@ impl Facts {
         id
     }
 
-    /// The instance of this name below this parent, made if it is not yet there. One beyond [`Subject::bound`], or without a name, is left out: a stand-in
+    /// The instance of this name below this parent, made if it is not yet there. One beyond
+    /// [`Subject::bound`], or without a name, is left out: a stand-in
     /// that nobody finds takes its facts, and the membership is unknown.
     pub fn instance(&mut self, subject: Subject, parent: Id, name: &str) -> Id {
         debug_assert_eq!(subject.parent(), Some(self.subject(parent)));

@@ -312,6 +312,13 @@ pub fn mode(path: &Path) -> std::io::Result<u32> {
     Ok(std::fs::metadata(path)?.permissions().mode())
 }
 
+/// Whether the user named a regular file or a directory: what can be read again, and has an end.
+pub fn is_file_or_directory(path: &Path) -> bool {
+    const KIND: u32 = 0o170_000;
+    const KINDS: [u32; 2] = [0o100_000, 0o040_000];
+    mode(path).is_ok_and(|mode| KINDS.contains(&(mode & KIND)))
+}
+
 /// Opens a regular file beside one that the user named: the base of an overlay, a check in a directory.
 ///
 /// # Errors

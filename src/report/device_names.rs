@@ -34,7 +34,8 @@ pub(super) fn named(facts: &Facts, id: Id, mut text: String) -> String {
     text
 }
 
-/// The text with other words in the place of an address, so many times at most. An empty address is in no text.
+/// The text with other words in the place of an address, so many times at most. An empty address is
+/// in no text.
 fn replaced(text: &str, address: &str, called: &str, most: usize) -> String {
     if address.is_empty() {
         return text.to_owned();

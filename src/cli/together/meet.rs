@@ -38,20 +38,53 @@ struct VerdictMessage {
 
 /// What this node does, and the report where it is rank 0's.
 pub enum Outcome {
-    /// The report on all nodes; the others wait to be told.
-    Report(Box<(Report, Gathered)>),
+    /// What rank 0 has of all nodes; the others wait to be told.
+    Gathered(Box<GatheredNodes>),
     /// What rank 0 said.
     VerdictOfRank0(Exit),
 }
 
-/// How rank 0 judges.
-pub struct Judging<'c> {
-    /// The checks.
-    pub catalogue: &'c Catalogue,
-    /// Where the line between statuses is drawn.
-    pub policy: &'c Policy,
-    /// Memory for what the nodes give.
-    pub memory: ClusterMemory,
+/// What rank 0 has of all nodes, and its way to them.
+pub struct GatheredNodes {
+    own: Recording,
+    given: Vec<(String, Vec<u8>)>,
+    expected: Option<Vec<String>>,
+    silent: Vec<Silent>,
+    unauthenticated: bool,
+    gathered: Gathered,
+}
+
+impl GatheredNodes {
+    /// Judges all.
+    pub fn judged(&self, catalogue: &Catalogue, memory: ClusterMemory, policy: &Policy) -> Report {
+        let gathering = Gathering {
+            own: &self.own,
+            given: &self.given,
+            expected: self.expected.clone(),
+            silent: self.silent.clone(),
+            memory,
+        };
+        let mut report = many::gathered(catalogue, gathering, policy);
+        report.unauthenticated = self.unauthenticated;
+        if report.unauthenticated {
+            report.headline += "; the nodes had no key, and each is believed by its address";
+        }
+        report
+    }
+
+    /// Tells the others the verdict, and says which did not hear it.
+    pub fn tell(self, headline: String, exit: Exit) {
+        let said = VerdictMessage {
+            exit: exit.code(),
+            headline,
+        };
+        // Two plain members: there is nothing that JSON cannot hold.
+        let text = serde_json::to_vec(&said).unwrap_or_default();
+        let mut gathered = self.gathered;
+        for (_, deaf) in gathered.broadcast(&text, TELLING) {
+            say(&format!("the verdict did not reach {deaf}"));
+        }
+    }
 }
 
 /// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all. `fanin` nodes give theirs to one, where
@@ -65,7 +98,7 @@ pub fn run(
     args: &TogetherArgs,
     (deadline, fanin): (Duration, Option<u64>),
     own: impl FnOnce() -> anyhow::Result<Recording>,
-    judging: &Judging<'_>,
+    memory: ClusterMemory,
 ) -> anyhow::Result<Outcome> {
     // The others start when they do, and need their own time to look.
     let wait = deadline + args.wait;
@@ -84,7 +117,7 @@ pub fn run(
         let gathering = Builder::new().spawn_scoped(scope, || {
             let others = place.nodes - 1;
             let told = |count| output::counted(count as u64, others, "nodes answered");
-            let most = judging.memory.message(place.nodes);
+            let most = memory.message(place.nodes);
             let gathered = host.gather(place.nodes, wait, most, told);
             output::progress(Progress::Done);
             gathered
@@ -115,19 +148,14 @@ pub fn run(
         .map(|came| (came.name.clone(), std::mem::take(&mut came.message)))
         .collect();
     let all_named = place.names.len() as u64 == place.nodes;
-    let gathering = Gathering {
-        own: &own,
-        given: &given,
+    Ok(Outcome::Gathered(Box::new(GatheredNodes {
+        own,
+        given,
         expected: all_named.then(|| place.names.clone()),
         silent,
-        memory: judging.memory,
-    };
-    let mut report = many::gathered(judging.catalogue, gathering, judging.policy);
-    report.unauthenticated = !place.trust.is_authenticated();
-    if report.unauthenticated {
-        report.headline += "; the nodes had no key, and each is believed by its address";
-    }
-    Ok(Outcome::Report(Box::new((report, gathered))))
+        unauthenticated: !place.trust.is_authenticated(),
+        gathered,
+    })))
 }
 
 /// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
@@ -175,19 +203,6 @@ fn silent(
         }
     };
     absent_nodes(place, gathered, why)
-}
-
-/// Tells the others, and says which did not hear it.
-pub fn tell(report: &Report, exit: Exit, mut gathered: Gathered) {
-    let said = VerdictMessage {
-        exit: exit.code(),
-        headline: report.headline.clone(),
-    };
-    // Two plain members: there is nothing that JSON cannot hold.
-    let text = serde_json::to_vec(&said).unwrap_or_default();
-    for (_, deaf) in gathered.broadcast(&text, TELLING) {
-        say(&format!("the verdict did not reach {deaf}"));
-    }
 }
 
 fn guest(

@@ -1,16 +1,24 @@
-//! Recordings and texts whose judging would take memory or time without end: the report comes in bounded time and memory, the others are judged, and what was
+//! Recordings and texts whose judging would take memory or time without end: the report comes in
+//! bounded time and memory, the others are judged, and what was
 //! not judged is named.
 
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
+use rdma_doctor::cluster::handshake::NodeIdentity;
+use rdma_doctor::cluster::key::{Key, Trust};
+use rdma_doctor::cluster::rendezvous::JoinedNode;
 use serde_json::json;
 
-use crate::place::{Scratch, doctor};
-use crate::process::{Ended, start};
+use crate::place::{Scratch, doctor, free_port};
+use crate::process::{Ended, PATIENT, start};
+use crate::together::{KEY, ROCE, replaying, wait_for};
+
+/// Lowers the limits of one input: megabytes and seconds.
+const LIMITS: &str = "RDMA_DOCTOR_JUDGING";
 
 /// A whole recording of a node with GPUs at these addresses on its PCI bus.
-pub(crate) fn node_with_gpus(name: &str, addresses: &[String]) -> String {
+fn node_with_gpus(name: &str, addresses: &[String]) -> String {
     const DEVICES: &str = "/sys/bus/pci/devices";
     let mut lines = vec![json!({ "q": { "list": DEVICES }, "names": addresses })];
     for address in addresses {
@@ -42,7 +50,7 @@ fn recording(name: &str, probe: &str, lines: &mut [serde_json::Value]) -> String
 }
 
 /// The doctor in a gigabyte of memory.
-pub(crate) fn bounded(words: &[&str]) -> Ended {
+fn bounded(words: &[&str]) -> Ended {
     let mut command = Command::new("sh");
     command
         .args(["-c", "ulimit -d 1048576; exec \"$@\"", "sh", doctor()])
@@ -102,4 +110,108 @@ fn rows_of_many_gpus_in_a_text_are_bounded_too() {
     let ended = verdict("rows.txt", &text);
     let said = "1500 GPUs, of which 64 were judged";
     assert!(ended.out.contains(said), "{ended:?}");
+}
+
+/// A whole recording that takes a hundred megabytes and more than a tenth of a second.
+fn large() -> String {
+    let text = "x".repeat(1 << 20);
+    let reply = |at| json!({ "q": { "read": format!("/x{at}") }, "text": text });
+    recording("n7", "host", &mut (0..100).map(reply).collect::<Vec<_>>())
+}
+
+/// A directory with that recording and a small one, and their paths.
+fn large_and_small() -> (Scratch, [String; 2]) {
+    let scratch = Scratch::new("judging");
+    let small = node_with_gpus("n1", &gpus(1));
+    let paths = [("n7.jsonl", large()), ("n1.jsonl", small)].map(|(name, text)| {
+        let path = scratch.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    });
+    (scratch, paths)
+}
+
+/// The doctor, with limits of one input where they are given.
+fn limited(limits: Option<&str>, words: &[&str]) -> Ended {
+    let mut command = Command::new(doctor());
+    command.args(words).stdin(Stdio::null());
+    if let Some(limits) = limits {
+        command.env(LIMITS, limits);
+    }
+    start(&mut command).ends()
+}
+
+#[test]
+fn a_recording_that_takes_too_much_memory_is_named_and_the_others_are_judged() {
+    let (scratch, [large, small]) = large_and_small();
+    let limits = Some("48,30");
+    let said = "took more than 48 MB of memory";
+    let ended = limited(limits, &["check", "--json", &large, &small]);
+    assert_eq!(ended.report().nodes(), ["n1"], "{ended:?}");
+    assert!(ended.status == 2 && ended.out.contains(said), "{ended:?}");
+    let ended = limited(limits, &["check", "--json", "--each", &small, &large]);
+    let reports: Vec<serde_json::Value> = serde_json::from_str(&ended.out).unwrap();
+    assert!(reports[0]["nodes"][0]["name"] == "n1", "{ended:?}");
+    assert!(
+        reports[1]["headline"].to_string().contains(said),
+        "{ended:?}"
+    );
+    let ended = limited(limits, &["test", scratch.to_str().unwrap()]);
+    assert!(ended.status == 1 && ended.out.contains(said), "{ended:?}");
+    // Alone it is an input that cannot be judged.
+    for words in [["check", &large], ["facts", &large], ["topo", &large]] {
+        let ended = limited(limits, &words);
+        assert!(ended.status == 65 && ended.out.is_empty(), "{ended:?}");
+        assert!(ended.err.contains(said), "{ended:?}");
+    }
+    // Without such a limit it is judged as any other.
+    let ended = limited(None, &["check", "--json", &large, &small]);
+    assert_eq!(ended.report().nodes().len(), 2, "{ended:?}");
+}
+
+#[test]
+fn a_recording_whose_judging_does_not_end_is_named() {
+    let (_scratch, [large, _]) = large_and_small();
+    let ended = limited(Some("1000,0.02"), &["check", &large]);
+    assert!(ended.status == 65, "{ended:?}");
+    assert!(
+        ended
+            .err
+            .contains("n7.jsonl: its judging took more than 0.02 s"),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_deadline_holds_for_judging_too() {
+    let (_scratch, [large, _]) = large_and_small();
+    let ended = limited(None, &["check", "--deadline", "0.02", &large]);
+    assert_eq!((ended.status, ended.out.as_str()), (124, ""), "{ended:?}");
+    assert!(ended.err.contains("no report within 0.02 s"), "{ended:?}");
+}
+
+#[test]
+fn a_rank_whose_recording_takes_too_much_memory_is_named_and_the_others_are_told() {
+    let port = free_port();
+    let mut rank_0 = replaying(0, 3, port, ROCE);
+    let rank_0 = start(rank_0.env("RDMA_DOCTOR_KEY", KEY).env(LIMITS, "48,30"));
+    wait_for(port);
+    let rank_1 = start(replaying(1, 3, port, ROCE).env("RDMA_DOCTOR_KEY", KEY));
+    let own = NodeIdentity {
+        version: env!("CARGO_PKG_VERSION").into(),
+        job: String::new(),
+        rank: 2,
+        ranks: 3,
+        name: "bomber".into(),
+    };
+    let trust = Trust::Key(Key::from_text(KEY).unwrap());
+    let mut rank_2 = JoinedNode::join("localhost", port, &own, &trust, PATIENT, false).unwrap();
+    let packed = zstd::encode_all(large().as_bytes(), 1).unwrap();
+    rank_2.send(&packed).unwrap();
+    let ended = rank_0.ends();
+    assert_eq!(ended.report().nodes().len(), 2, "{ended:?}");
+    assert!(ended.out.contains("bomber"), "{ended:?}");
+    assert!(ended.out.contains("MB of memory"), "{ended:?}");
+    let heard = rank_1.ends();
+    assert!(heard.status <= 3, "{heard:?}");
 }
