@@ -19,8 +19,12 @@ const TIMEOUT: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 500_000_000,
 };
-/// Bytes that an answer may have.
-const LIMIT: usize = 16 << 20;
+/// Bytes that a reply of the kernel may have: the routes of a router of the Internet.
+const REPLY_LIMIT: usize = 64 << 20;
+/// Bytes of messages that an answer may have: 30,000 routes. As text in a recording they take up to six times as many.
+const ANSWER_LIMIT: usize = 2 << 20;
+/// How often a dump is asked for whose set changes meanwhile.
+const ATTEMPTS: u32 = 3;
 
 const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_MULTI: u16 = 0x2;
@@ -81,13 +85,22 @@ impl Connection {
         self.socket.as_fd()
     }
 
-    /// Sends a request and gives the messages of its reply.
+    /// Sends a request and gives the messages of its reply. A dump that was interrupted is asked for again.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses, does not reply in time, or replies with more than a reply may have; `EINTR` for a set that changes
+    /// whenever it is dumped.
     pub(super) fn request(
         &self,
         kind: u16,
         flags: u16,
         payload: &[u8],
     ) -> Result<Vec<u8>, Refusal> {
+        again_if_interrupted(|| self.request_once(kind, flags, payload))
+    }
+
+    fn request_once(&self, kind: u16, flags: u16, payload: &[u8]) -> Result<Vec<u8>, Refusal> {
         let mut request = Vec::with_capacity(HEADER + payload.len());
         request.extend_from_slice(&((HEADER + payload.len()) as u32).to_ne_bytes());
         request.extend_from_slice(&kind.to_ne_bytes());
@@ -98,7 +111,7 @@ impl Connection {
         request.extend_from_slice(payload);
         self.socket.send_to(&request, &SocketAddr::new(0, 0), 0)?;
 
-        let mut messages = Vec::new();
+        let mut reply = KernelReply::default();
         loop {
             self.wait()?;
             let (datagram, from) = self.socket.recv_from_full()?;
@@ -106,10 +119,10 @@ impl Connection {
                 // Not from the kernel.
                 continue;
             }
-            if gather(&datagram, &mut messages)? {
-                return Ok(messages);
+            if reply.add(&datagram)? {
+                return reply.whole();
             }
-            if messages.len() > LIMIT {
+            if reply.messages.len() > REPLY_LIMIT {
                 return Err(Refusal::TooLarge);
             }
         }
@@ -128,56 +141,79 @@ impl Connection {
     }
 }
 
-/// Adds a datagram's messages to those that came before; true if the reply is complete.
-fn gather(datagram: &[u8], messages: &mut Vec<u8>) -> Result<bool, Refusal> {
-    for message in netlink::messages::<0>(datagram) {
-        let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;
-        match message.kind {
-            NLMSG_NOOP => {}
-            NLMSG_ERROR | NLMSG_DONE => {
-                let code = message.attributes.0.first_chunk();
-                return match code.map_or(0, |code| i32::from_le_bytes(*code)) {
-                    code if code < 0 => Err(Refusal::Errno(Errno(-code))),
-                    _ => Ok(true),
-                };
-            }
-            _ => {
-                if message.flags & NLM_F_DUMP_INTR != 0 {
-                    // The set changed while it was dumped: members may be missing.
-                    return Err(Refusal::Errno(Errno::EINTR));
+/// Asks up to [`ATTEMPTS`] times, while the reply is that it was interrupted.
+fn again_if_interrupted<T>(ask: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    for _ in 1..ATTEMPTS {
+        match ask() {
+            Err(Refusal::Errno(Errno::EINTR)) => {}
+            said => return said,
+        }
+    }
+    ask()
+}
+
+/// The messages of a reply that has begun.
+#[derive(Default)]
+struct KernelReply {
+    messages: Vec<u8>,
+    /// The set changed while it was dumped: members may be missing.
+    is_interrupted: bool,
+}
+
+impl KernelReply {
+    /// Adds a datagram's messages; true if the reply is complete. An interrupted one is read to its end, where the kernel can be
+    /// asked again.
+    fn add(&mut self, datagram: &[u8]) -> Result<bool, Refusal> {
+        for message in netlink::messages::<0>(datagram) {
+            let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;
+            self.is_interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
+            match message.kind {
+                NLMSG_NOOP => {}
+                NLMSG_ERROR | NLMSG_DONE => {
+                    let code = message.attributes.0.first_chunk();
+                    return match code.map_or(0, |code| i32::from_le_bytes(*code)) {
+                        code if code < 0 => Err(Refusal::Errno(Errno(-code))),
+                        _ => Ok(true),
+                    };
                 }
-                messages.extend_from_slice(message.bytes);
-                messages.resize(messages.len().next_multiple_of(4), 0);
-                if message.flags & NLM_F_MULTI == 0 {
-                    return Ok(true);
+                _ => {
+                    self.messages.extend_from_slice(message.bytes);
+                    let padded = self.messages.len().next_multiple_of(4);
+                    self.messages.resize(padded, 0);
+                    if message.flags & NLM_F_MULTI == 0 {
+                        return Ok(true);
+                    }
                 }
             }
         }
+        Ok(false)
     }
-    Ok(false)
-}
 
-/// Messages that an answer may have: a router's table decides nothing here, and would fill a recording.
-pub(super) const MESSAGES: usize = 512;
+    fn whole(self) -> Result<Vec<u8>, Refusal> {
+        match self.is_interrupted {
+            true => Err(Refusal::Errno(Errno::EINTR)),
+            false => Ok(self.messages),
+        }
+    }
+}
 
 /// The messages of a reply that matter.
 pub(super) fn chosen<const FIXED: usize>(
     reply: &[u8],
     matters: impl Fn(&Message<'_, FIXED>) -> bool,
 ) -> Result<Vec<u8>, Refusal> {
-    let (mut kept, mut count) = (Vec::new(), 0);
+    let mut kept = Vec::new();
     for message in netlink::messages::<FIXED>(reply) {
         let message = message.map_err(|_| Refusal::Errno(Errno::EPROTO))?;
         if matters(&message) {
-            count += 1;
             kept.extend_from_slice(message.bytes);
             kept.resize(kept.len().next_multiple_of(4), 0);
+            if kept.len() > ANSWER_LIMIT {
+                return Err(Refusal::TooLarge);
+            }
         }
     }
-    match count > MESSAGES {
-        true => Err(Refusal::TooLarge),
-        false => Ok(kept),
-    }
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -198,39 +234,61 @@ mod tests {
     fn a_dump_ends_with_done_and_keeps_its_messages() {
         let part = message(5121, NLM_F_MULTI, &[1, 2, 3, 4]);
         let done = message(NLMSG_DONE, NLM_F_MULTI, &[0; 4]);
-        let mut messages = Vec::new();
-        assert_eq!(gather(&part, &mut messages), Ok(false));
-        assert_eq!(
-            gather(&[part.clone(), done].concat(), &mut messages),
-            Ok(true)
-        );
-        assert_eq!(messages, [part.clone(), part].concat());
+        let mut reply = KernelReply::default();
+        assert_eq!(reply.add(&part), Ok(false));
+        assert_eq!(reply.add(&[part.clone(), done].concat()), Ok(true));
+        assert_eq!(reply.whole(), Ok([part.clone(), part].concat()));
     }
 
     #[test]
     fn one_message_is_a_whole_reply_and_errors_are_errors() {
-        let mut messages = Vec::new();
-        assert_eq!(gather(&message(5126, 0, &[0; 8]), &mut messages), Ok(true));
+        let mut reply = KernelReply::default();
+        assert_eq!(reply.add(&message(5126, 0, &[0; 8])), Ok(true));
         let error = message(NLMSG_ERROR, 0, &(-95i32).to_ne_bytes());
-        assert_eq!(
-            gather(&error, &mut messages),
-            Err(Refusal::Errno(Errno::EOPNOTSUPP))
-        );
+        assert_eq!(reply.add(&error), Err(Errno::EOPNOTSUPP.into()));
+        let cut = &message(5121, 2, &[0; 4])[..18];
+        assert_eq!(reply.add(cut), Err(Errno::EPROTO.into()));
+    }
+
+    #[test]
+    fn an_interrupted_dump_is_read_to_its_end_and_asked_for_again() {
         let interrupted = message(5121, NLM_F_MULTI | NLM_F_DUMP_INTR, &[]);
-        assert_eq!(
-            gather(&interrupted, &mut messages),
-            Err(Refusal::Errno(Errno::EINTR))
-        );
-        assert_eq!(
-            gather(&message(5121, 2, &[0; 4])[..18], &mut messages),
-            Err(Refusal::Errno(Errno::EPROTO))
-        );
+        let done = |flags| message(NLMSG_DONE, NLM_F_MULTI | flags, &[0; 4]);
+        for datagram in [
+            [interrupted, done(0)].concat(),
+            [message(5121, NLM_F_MULTI, &[]), done(NLM_F_DUMP_INTR)].concat(),
+        ] {
+            let mut reply = KernelReply::default();
+            assert_eq!(reply.add(&datagram), Ok(true));
+            assert_eq!(reply.whole(), Err(Errno::EINTR.into()));
+        }
+        for (interruptions, said) in [(0, Ok(1)), (2, Ok(3)), (9, Err(Errno::EINTR.into()))] {
+            let times = std::cell::Cell::new(0);
+            let ask = || {
+                times.set(times.get() + 1);
+                match times.get() > interruptions {
+                    true => Ok(times.get()),
+                    false => Err(Errno::EINTR.into()),
+                }
+            };
+            assert_eq!(again_if_interrupted(ask), said);
+        }
+    }
+
+    #[test]
+    fn what_matters_of_ten_thousand_messages_is_kept() {
+        let route = message(24, NLM_F_MULTI, &[0; 44]);
+        let all = route.repeat(10_000);
+        assert_eq!(chosen::<12>(&all, |_| true), Ok(all.clone()));
+        let more = route.repeat(ANSWER_LIMIT / route.len() + 1);
+        assert_eq!(chosen::<12>(&more, |_| true), Err(Refusal::TooLarge));
+        assert_eq!(chosen::<12>(&more, |_| false), Ok(Vec::new()));
     }
 
     proptest::proptest! {
         #[test]
         fn no_datagram_makes_it_panic(bytes: Vec<u8>) {
-            let _ = gather(&bytes, &mut Vec::new());
+            let _ = KernelReply::default().add(&bytes);
         }
     }
 }

@@ -30,9 +30,6 @@ const OF_XDP: &[u16] = &[2, 4];
 /// `IFA_ADDRESS`, `IFA_LOCAL`, `IFA_LABEL`, `IFA_FLAGS`.
 const OF_ADDRESS: &[u16] = &[1, 2, 3, 8];
 
-/// How often a dump is asked for, where interfaces come or go meanwhile.
-const ATTEMPTS: u32 = 3;
-
 /// The messages of a reply with what is read of them.
 type Filter = fn(&[u8]) -> Option<Vec<u8>>;
 
@@ -53,19 +50,10 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
         name => return Err(Refusal::unknown_call(name)),
     };
     let connection = Connection::open(NETLINK_ROUTE)?;
-    let mut left = ATTEMPTS;
-    loop {
-        left -= 1;
-        match connection.request(kind, NLM_F_DUMP, &payload) {
-            Err(Refusal::Errno(Errno::EINTR)) if left > 0 => {}
-            Err(refusal) => return Err(refusal),
-            Ok(messages) => {
-                return match keep(&messages) {
-                    Some(bytes) => Ok(Answer::Bytes(bytes.into())),
-                    None => Err(Refusal::Errno(Errno::EPROTO)),
-                };
-            }
-        }
+    let messages = connection.request(kind, NLM_F_DUMP, &payload)?;
+    match keep(&messages) {
+        Some(bytes) => Ok(Answer::Bytes(bytes.into())),
+        None => Err(Refusal::Errno(Errno::EPROTO)),
     }
 }
 
