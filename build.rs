@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 20] = [
     "src/derive/comparison/comparison_labels.toml",
     "src/derive/cuda_errors.toml",
     "src/derive/nccl/ranges.toml",
@@ -30,6 +30,7 @@ const TABLES: [&str; 19] = [
     "src/probe/nvml/nvml_errors.toml",
     "src/probe/outputs/named.toml",
     "src/source/kernel_log_markers.toml",
+    "src/source/ordinary_reply.toml",
     "src/tool_output/marks.toml",
 ];
 

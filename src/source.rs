@@ -8,6 +8,7 @@ pub mod failed_call;
 pub mod kernel_log_markers;
 pub mod named_format;
 pub(crate) mod netlink;
+pub mod ordinary_reply;
 pub mod question;
 pub mod recorder;
 pub mod recording;

@@ -1,6 +1,6 @@
 //! What a gap means for a verdict: whether something is damaged, was withheld, or is not available here.
 
-use super::{Facts, Gap, Id, Subject, Why};
+use super::{Facts, Gap, Id, Origin, Subject, Why};
 use crate::source::refusal::Refusal;
 
 /// A kind of gap, the gravest last.
@@ -30,6 +30,14 @@ impl Why {
     }
 }
 
+/// Whether the refusal of what this origin names is damage.
+fn is_damage(refusal: &Refusal, origin: &Origin) -> bool {
+    match origin {
+        Origin::Asked(question) => refusal.is_damage(question),
+        _ => refusal.is_failure(),
+    }
+}
+
 impl Facts {
     /// The kind of a gap of this instance. A gap that another one left is of the other's kind.
     pub fn gap_kind(&self, id: Id, gap: &Gap) -> GapKind {
@@ -38,8 +46,8 @@ impl Facts {
 
     fn kind(&self, id: Id, gap: &Gap, depth: u8) -> GapKind {
         match &gap.why {
-            Why::Refused(refusal) if refusal.is_damage() => GapKind::Damage,
             Why::Refused(refusal) if refusal.is_permission() => GapKind::Withheld,
+            Why::Refused(refusal) if is_damage(refusal, &gap.origin) => GapKind::Damage,
             Why::ProbeFailed(_) | Why::LeftOut(_) => GapKind::Damage,
             Why::Missing(what) => self.kind_of(id, what, depth),
             _ => GapKind::Unavailable,

@@ -35,9 +35,10 @@ words! {
 }
 
 subject! {
-    /// A device, library, directory or probe of the node of which a reply is damaged: a timeout, a crash, or an error by which the hardware, its driver or
-    /// its library says that it failed (EIO, ENXIO, ENODEV, EREMOTEIO, ESTALE, EISDIR; NVML's Unknown, Timeout, IrqIssue, GpuIsLost, CorruptedInforom,
-    /// OperatingSystem and ResetRequired). One that answered all questions, or lacks permission only, is none.
+    /// A device, library, directory or probe of the node of which a reply is damaged: a timeout, a crash, a reply that is too large, of another kind, empty
+    /// where the kernel never is or not understood at all, and every error that is neither an absence, nor withheld, nor ordinary for the question; NVML's
+    /// Unknown, Timeout, IrqIssue, GpuIsLost, CorruptedInforom, OperatingSystem and ResetRequired; a name of the kernel's that was listed and then gone. One
+    /// that answered all questions, or lacks permission only, is none.
     Respondent = "respondent" from "recording";
 
     /// What kind of part of the node it is.

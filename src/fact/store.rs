@@ -390,6 +390,12 @@ impl Facts {
         }
     }
 
+    /// All facts that were stated of a node and of what is on it. Nodes are established one after the other: this is the latest.
+    pub fn stated(&self, node: Id) -> impl Iterator<Item = &Fact<Value>> {
+        let instances = self.instances.iter().skip(node.0 as usize);
+        instances.flat_map(|instance| &instance.facts)
+    }
+
     /// The fact as it was stated; `None` if it was not.
     pub fn look(&self, id: Id, index: usize) -> Option<&Fact<Value>> {
         #[cfg(test)]

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::nvml;
 use crate::fact::respondent::{self, RespondentKind};
-use crate::fact::{Facts, Id, Membership, Origin, Subject, device, gpu, node};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, device, gpu, node};
 use crate::source::question::Call;
 use crate::source::recording::Recording;
-use crate::source::{Answer, Errno, Question, Refusal, Reply};
+use crate::source::{Answer, Errno, Question, Refusal, Reply, ordinary_reply};
 
 /// A part of the node: what it is and how it is called.
 type RespondentName = (RespondentKind, Arc<str>);
@@ -48,22 +48,37 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
     let origin = Origin::derived("all replies");
     facts.set_members(Subject::Respondent, of, Membership::Known(origin.clone()));
     let (mut withheld, mut refused) = (0u64, Vec::new());
+    let is_copied = recording.header.tree;
+    // What people copied or pasted may lack what the machine said.
+    let is_own = !is_copied && facts.known(of, node::PASTED) != Some(true);
+    let (unread, listed) = match is_own {
+        true => (unreadable(facts, of), listed_by_kernel(recording)),
+        false => Default::default(),
+    };
+    let gone = match is_copied {
+        true => Vec::new(),
+        false => vanished(recording),
+    };
     for (question, reply) in recording.replies() {
         withheld += u64::from(match &reply.said {
             Err(refusal) => refusal.is_permission(),
             Ok(Answer::Value(value)) => nvml::says(value, "NoPermission"),
             Ok(_) => false,
         });
-        if let Some(reason) = failure(question, reply) {
+        let reason = match failure(question, reply) {
+            // A device that left is reported as a whole.
+            None if is_gone(&listed, question, reply) && !is_below(question, &gone) => {
+                Some(GONE.into())
+            }
+            None if is_own => misread(question, reply, &unread),
+            failed => failed,
+        };
+        if let Some(reason) = reason {
             refused.push((question, reply, reason));
         }
     }
     facts.know(of, node::WITHHELD, withheld, &origin);
     let earlier = left_by_earlier_runs(recording);
-    let gone = match recording.header.tree {
-        true => Vec::new(),
-        false => vanished(recording),
-    };
     for (place, hangs) in earlier {
         let id = instance(facts, of, &(RespondentKind::Files, place));
         let found = RespondentTally {
@@ -102,7 +117,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
                 failed: asked,
                 mostly: true,
                 hangs: "none".into(),
-                reason: "no such file or directory (ENOENT), though it had been listed".into(),
+                reason: GONE.into(),
             };
             set(facts, id, &origin, part.0, &found);
         }
@@ -120,15 +135,92 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
     }
 }
 
+/// How a name is missing that was there.
+const GONE: &str = "no such file or directory (ENOENT), though it had been listed";
+
 /// How a reply says that what was asked failed; `None` if it does not.
 fn failure(question: &Question, reply: &Reply) -> Option<String> {
     match &reply.said {
-        Err(refusal) if refusal.is_damage() && !is_ordinary(question, refusal) => {
-            Some(refusal.to_string())
-        }
+        Err(refusal) => refusal.is_damage(question).then(|| refusal.to_string()),
         Ok(Answer::Value(value)) => nvml_failure(question, value),
-        _ => None,
+        Ok(_) => None,
     }
+}
+
+/// How an answer is none that the question can have, or none of which anything was understood; `None` if it was.
+fn misread(
+    question: &Question,
+    reply: &Reply,
+    unread: &HashMap<Question, String, FixedState>,
+) -> Option<String> {
+    let answer = reply.said.as_ref().ok()?;
+    let malformed = ordinary_reply::malformed(question, answer);
+    let malformed = malformed.map(|what| Why::NotUnderstood(what.into()).to_string());
+    malformed.or_else(|| unread.get(question).cloned())
+}
+
+/// The questions of whose replies no fact is known although one was looked for, with the first gap
+/// that they left. What a list lacks
+/// is no failure of it.
+fn unreadable(facts: &Facts, node: Id) -> HashMap<Question, String, FixedState> {
+    let mut unread: HashMap<Question, String, FixedState> = HashMap::default();
+    for fact in facts.stated(node) {
+        if let Fact::Unknown(Gap { why, origin }) = fact
+            && let (Why::NotUnderstood(_), Origin::Asked(question)) = (why, origin)
+            && !matches!(question, Question::List(_))
+            && !ordinary_reply::may_be_unreadable(question)
+        {
+            let how = || why.to_string();
+            unread.entry(question.clone()).or_insert_with(how);
+        }
+    }
+    if !unread.is_empty() {
+        for fact in facts.stated(node) {
+            if let Fact::Known(_, Origin::Asked(question)) = fact {
+                unread.remove(question);
+            }
+        }
+    }
+    unread
+}
+
+/// The names of directories by their paths, as often as each was listed.
+type Listings<'r> = HashMap<&'r str, Vec<&'r [Arc<str>]>, FixedState>;
+
+/// What the kernel's directories list, each by its path. Processes come and go, and a link that somebody made may lead nowhere: what
+/// `/proc` and `/dev` list themselves is left out.
+fn listed_by_kernel(recording: &Recording) -> Listings<'_> {
+    let mut listed = Listings::default();
+    for (question, reply) in recording.replies() {
+        if let (Question::List(dir), Ok(Answer::Names(names))) = (question, &reply.said)
+            && ["/sys/", "/proc/", "/dev/"]
+                .iter()
+                .any(|root| dir.starts_with(root))
+        {
+            listed.entry(dir).or_default().push(names);
+        }
+    }
+    listed
+}
+
+/// Whether the reply says that there is no such name, though its directory was listed with it.
+fn is_gone(listed: &Listings<'_>, question: &Question, reply: &Reply) -> bool {
+    reply.said == Err(Errno::ENOENT.into())
+        && question.path().is_some_and(|path| {
+            let (dir, name) = path.rsplit_once('/').unwrap_or_default();
+            let mut names = listed.get(dir).into_iter().flatten().copied().flatten();
+            names.any(|listed| **listed == *name)
+        })
+}
+
+/// Whether the question is put to one of these devices.
+fn is_below(question: &Question, devices: &[(String, u64)]) -> bool {
+    let path = question.path().unwrap_or_default();
+    let is_of = |device: &str| {
+        let rest = path.strip_prefix(device);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    devices.iter().any(|(device, _)| is_of(device))
 }
 
 /// The directories whose entries are devices.
@@ -306,23 +398,6 @@ fn attribute(
         entry.failed += 1;
     }
     found
-}
-
-/// Errors that a question gets on sound hardware.
-fn is_ordinary(question: &Question, refusal: &Refusal) -> bool {
-    let Refusal::Errno(errno) = refusal else {
-        return false;
-    };
-    match question {
-        // A passive copper cable has no EEPROM, or none that the driver reads (ethtool_module_eeprom, SFF-8636 and CMIS).
-        Question::Call(call) => {
-            &*call.name == "ethtool_module_eeprom" && *errno != Errno::ESTALE
-                || &*call.name == "ethtool_link_settings" && *errno == Errno::ENODEV
-        }
-        // A network device whose driver is not up refuses its attributes; netlink answers so for a device that left meanwhile.
-        Question::Netlink(_) => *errno == Errno::ENODEV,
-        _ => false,
-    }
 }
 
 /// The first failure that a reply of NVML holds: its function and the library's words.

@@ -40,6 +40,7 @@ impl Errno {
 errnos! {
     EPERM = 1, "operation not permitted";
     ENOENT = 2, "no such file or directory";
+    ESRCH = 3, "no such process";
     EINTR = 4, "interrupted";
     EIO = 5, "input/output error";
     ENXIO = 6, "no such device or address";
@@ -62,13 +63,16 @@ errnos! {
     ENOSPC = 28, "no space left";
     EROFS = 30, "read-only file system";
     EPIPE = 32, "broken pipe";
+    ENAMETOOLONG = 36, "file name too long";
     ENOSYS = 38, "function not implemented";
     ELOOP = 40, "too many symbolic links";
     ENOMSG = 42, "no message";
     ENODATA = 61, "no data";
     EPROTO = 71, "protocol error";
     EOVERFLOW = 75, "value too large";
+    ENOPROTOOPT = 92, "protocol not available";
     EPROTONOSUPPORT = 93, "protocol not supported";
+    ESOCKTNOSUPPORT = 94, "socket type not supported";
     EOPNOTSUPP = 95, "operation not supported";
     EAFNOSUPPORT = 97, "address family not supported";
     EADDRINUSE = 98, "address already in use";
@@ -77,6 +81,7 @@ errnos! {
     ENETUNREACH = 101, "network is unreachable";
     ECONNRESET = 104, "connection reset";
     ENOBUFS = 105, "no buffer space";
+    ENOTCONN = 107, "not connected";
     ETIMEDOUT = 110, "timed out";
     ECONNREFUSED = 111, "connection refused";
     EHOSTUNREACH = 113, "no route to host";

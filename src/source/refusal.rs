@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 pub use super::errno::Errno;
+use super::ordinary_reply;
+use super::question::Question;
 
 /// Why there is no answer. A refusal is a reply: it is recorded like one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -89,22 +91,27 @@ impl Refusal {
         matches!(self, Refusal::Errno(Errno::EACCES | Errno::EPERM))
     }
 
-    /// True where what was asked, or the process that asked it, failed: neither an answer nor an absence.
-    pub fn is_damage(&self) -> bool {
-        matches!(
-            self,
-            Refusal::Timeout
-                | Refusal::Stuck(_)
-                | Refusal::Crash(_)
-                | Refusal::Errno(
-                    Errno::EIO
-                        | Errno::ENXIO
-                        | Errno::ENODEV
-                        | Errno::EREMOTEIO
-                        | Errno::ESTALE
-                        | Errno::EISDIR
-                )
-        )
+    /// True where what was asked, or the process that asked it, failed: neither an answer, nor an absence, nor withheld, nor
+    /// ordinary for this question (`ordinary_reply.toml`).
+    pub fn is_damage(&self, question: &Question) -> bool {
+        self.is_failure() && !ordinary_reply::is_refused_so(question, self)
+    }
+
+    /// The same of a question that is not known: no refusal is ordinary for it.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Refusal::Errno(_) => !self.is_absence() && !self.is_permission(),
+            Refusal::CommandFailed(..)
+            | Refusal::Timeout
+            | Refusal::Stuck(_)
+            | Refusal::Crash(_)
+            | Refusal::TooLarge => true,
+            Refusal::LibraryMissing(_)
+            | Refusal::SymbolMissing(_)
+            | Refusal::CommandMissing
+            | Refusal::NotAsked(_)
+            | Refusal::NotRecorded => false,
+        }
     }
 
     /// True where the refusal itself says that the thing is not there (`ENOENT` needs its parent's listing besides:
@@ -121,6 +128,31 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_neither_absent_nor_withheld_nor_ordinary_is_damage() {
+        let speed = Question::read("/sys/class/net/eth0/speed");
+        let mtu = Question::read("/sys/class/net/eth0/mtu");
+        for (refusal, of_speed, of_mtu) in [
+            (Refusal::Errno(Errno::ENOENT), false, false),
+            (Refusal::Errno(Errno::EOPNOTSUPP), false, false),
+            (Refusal::Errno(Errno::EACCES), false, false),
+            (Refusal::Errno(Errno::EINVAL), false, true),
+            (Refusal::Errno(Errno::ENOMEM), true, true),
+            (Refusal::Errno(Errno(250)), true, true),
+            (Refusal::TooLarge, true, true),
+            (Refusal::NotRecorded, false, false),
+        ] {
+            assert_eq!(refusal.is_damage(&speed), of_speed, "{refusal}");
+            assert_eq!(refusal.is_damage(&mtu), of_mtu, "{refusal}");
+        }
+        let failed = |words: &str| Refusal::CommandFailed(1, words.into());
+        let units = Question::run(&["systemctl", "show", "opensm.service"]);
+        let words = "System has not been booted with systemd as init system (PID 1).";
+        assert!(!failed(words).is_damage(&units));
+        assert!(failed("Connection timed out").is_damage(&units));
+        assert!(failed(words).is_damage(&Question::run(&["nft", "list"])));
+    }
 
     #[test]
     fn what_runs_out_while_a_library_is_loaded_tells_nothing_of_it() {

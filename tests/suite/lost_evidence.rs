@@ -1,5 +1,6 @@
-//! Evidence that is lost never helps: an answer turned into damage never gives exit status 0, one that is withheld never leaves the word *healthy*, a
-//! recording that is cut never gives 0.
+//! Evidence that is lost never helps: an answer turned into damage gives neither exit status 0 nor 1, and no finding vanishes
+//! unless the report names the lost answer; one that is withheld never leaves the word *healthy*, a recording that is cut never
+//! gives 0.
 //!
 //! A sample of all answers runs each time, all of them with `RDMA_DOCTOR_CASES=all` (make exhaustive).
 
@@ -16,9 +17,10 @@ use rdma_doctor::cli::{many, record};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::nodeset;
 use rdma_doctor::report::{Policy, Report};
+use rdma_doctor::source::ordinary_reply::may_be_any_text;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
-use rdma_doctor::source::{Errno, Question, Refusal};
+use rdma_doctor::source::{Answer, Errno, Question, Refusal};
 
 use crate::clusters::list;
 use crate::fixtures::{fixtures, own_questions};
@@ -27,29 +29,148 @@ use crate::sample;
 /// What becomes of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
+    /// A refusal that is none of those in the table of ordinary ones.
     Damage,
+    /// No text, no bytes, no members.
+    Empty,
+    /// What no kernel and no library says.
+    Garbage,
     Withheld,
     Cut,
 }
 
-/// The recording without its base: what it says with the answer at `at` lost so.
-fn without(recording: &Recording, lines: &[Line], at: usize, loss: Loss) -> Recording {
+/// The refusals that are tried, beside the timeout, the crash and the reply that is too large: what a kernel, a driver or the
+/// asking process itself runs into.
+const ERRNOS: [Errno; 20] = [
+    Errno::EINTR,
+    Errno::EIO,
+    Errno::ENXIO,
+    Errno::EBADF,
+    Errno::EAGAIN,
+    Errno::ENOMEM,
+    Errno::EFAULT,
+    Errno::EBUSY,
+    Errno::ENODEV,
+    Errno::EISDIR,
+    Errno::EINVAL,
+    Errno::ENFILE,
+    Errno::EMFILE,
+    Errno::ENOSPC,
+    Errno::ELOOP,
+    Errno::EPROTO,
+    Errno::ENOBUFS,
+    Errno::ETIMEDOUT,
+    Errno::ESTALE,
+    Errno::EREMOTEIO,
+];
+
+impl Loss {
+    /// What may stand in the place of this answer.
+    fn replies(self, question: &Question, answer: &Answer) -> Vec<Result<Answer, Refusal>> {
+        match self {
+            Loss::Damage => {
+                let others = [
+                    Refusal::Timeout,
+                    Refusal::TooLarge,
+                    Refusal::Crash("killed by signal 11".into()),
+                ];
+                let errnos = ERRNOS.into_iter().map(Refusal::Errno);
+                let damaged = errnos.chain(others);
+                damaged
+                    .filter(|refusal| refusal.is_damage(question))
+                    .map(Err)
+                    .collect()
+            }
+            Loss::Empty => empty(question, answer).map(Ok).into_iter().collect(),
+            Loss::Garbage => garbage(question, answer).map(Ok).into_iter().collect(),
+            Loss::Withheld => vec![Err(Errno::EACCES.into())],
+            Loss::Cut => vec![Err(Refusal::NotRecorded)],
+        }
+    }
+}
+
+/// The answer without its content. An empty list is that of a machine without such things, and leaves no trace.
+fn empty(question: &Question, answer: &Answer) -> Option<Answer> {
+    let empty = match answer {
+        Answer::Text(_) => Answer::Text("".into()),
+        Answer::Bytes(_) => Answer::Bytes([].into()),
+        Answer::Value(_) => Answer::from(serde_json::json!({})),
+        Answer::Names(_) => return None,
+    };
+    (empty != *answer && !may_be_empty(question)).then_some(empty)
+}
+
+/// Content that nobody writes there.
+fn garbage(question: &Question, answer: &Answer) -> Option<Answer> {
+    let garbage = match answer {
+        Answer::Text(_) => Answer::Text("\u{1}\u{7f}?!".into()),
+        Answer::Bytes(_) => Answer::Bytes([0xff; 7].into()),
+        Answer::Value(_) => Answer::from(serde_json::json!("?!")),
+        Answer::Names(_) => Answer::Text("?!".into()),
+    };
+    (!may_be_anything(question)).then_some(garbage)
+}
+
+/// Whether an answer without content is one that a sound machine may give: nothing is set, nothing is listed, nothing went wrong.
+fn may_be_empty(question: &Question) -> bool {
+    let dumps = [
+        "addr", "neigh", "qdisc", "route", "rule", "tclass", "tfilter",
+    ];
+    match question {
+        Question::Env(_) => true,
+        Question::Call(call) => {
+            call.name.starts_with("rehearse_") || &*call.name == "ethtool_statistics"
+        }
+        Question::Netlink(call) => {
+            let of = call.name.strip_prefix("route/get").unwrap_or("");
+            &*call.name == "rdma/dev-get" || dumps.iter().any(|dump| of.starts_with(dump))
+        }
+        // No controller is delegated, or no hierarchy is mounted.
+        Question::Read(path) if path.contains("/cgroup") => true,
+        _ => may_be_any_text(question),
+    }
+}
+
+/// Whether people, programs or firmware write what stands there: any text is one.
+fn may_be_anything(question: &Question) -> bool {
+    matches!(question, Question::Read(_)) && may_be_any_text(question)
+}
+
+/// Whether a directory of the kernel's is listed with what the question is put to.
+fn is_listed(lines: &[Line], question: &Question) -> bool {
+    let path = question.path().unwrap_or_default();
+    let is_kernels = ["/sys/", "/proc/", "/dev/"]
+        .iter()
+        .any(|root| path.starts_with(root));
+    let (dir, name) = path.rsplit_once('/').unwrap_or_default();
+    let listing = Question::list(dir);
+    let lists = |line: &Line| match line {
+        Line::Reply {
+            question, reply, ..
+        } if *question == listing => {
+            matches!(&reply.said, Ok(Answer::Names(names)) if names.iter().any(|n| **n == *name))
+        }
+        _ => false,
+    };
+    is_kernels && !["/proc", "/dev"].contains(&dir) && lines.iter().any(lists)
+}
+
+/// The recording without its base: what it says with this reply in the place of the answer at `at`; cut off there, if none is given.
+fn without(
+    recording: &Recording,
+    lines: &[Line],
+    at: usize,
+    instead: Option<Result<Answer, Refusal>>,
+) -> Recording {
     let mut less = Recording::new(recording.header.clone());
     less.header.base = None;
     for (number, line) in lines.iter().enumerate() {
         let mut line = line.clone();
-        if loss == Loss::Cut && number >= at {
-            return less;
-        }
-        if number == at
-            && let Line::Reply { reply, .. } = &mut line
-        {
-            reply.said = Err(match (loss, at % 3) {
-                (Loss::Withheld, _) => Refusal::Errno(Errno::EACCES),
-                (_, 0) => Refusal::Errno(Errno::EIO),
-                (_, 1) => Refusal::Timeout,
-                _ => Refusal::Crash("killed by signal 11".into()),
-            });
+        if number == at {
+            let Some(said) = &instead else { return less };
+            if let Line::Reply { reply, .. } = &mut line {
+                reply.said = said.clone();
+            }
         }
         less.add(line);
     }
@@ -57,13 +178,58 @@ fn without(recording: &Recording, lines: &[Line], at: usize, loss: Loss) -> Reco
     less
 }
 
-/// What is wrong with the report of a recording that lost something.
-fn wrong(report: &Report, loss: Loss) -> Option<String> {
-    let bad = match loss {
-        Loss::Damage | Loss::Cut => report.exit() == Exit::Healthy,
+/// The checks that a report finds failed, with their severity.
+fn found(report: &Report) -> BTreeMap<&str, &str> {
+    let mut found = BTreeMap::new();
+    for cause in report.causes.iter().chain(&report.notes) {
+        found.insert(cause.check.as_str(), cause.severity);
+        found.extend(
+            cause
+                .consequences
+                .iter()
+                .map(|c| (c.check.as_str(), c.severity)),
+        );
+    }
+    found
+}
+
+/// Whether a report names the question whose reply it lacks.
+fn names(report: &Report, question: &Question) -> bool {
+    let text = serde_json::to_string(report).unwrap();
+    text.contains(
+        &serde_json::to_string(&question.to_string())
+            .unwrap()
+            .trim_matches('"'),
+    )
+}
+
+/// What is wrong with the report of a recording that lost something, and had this report before.
+fn wrong(report: &Report, whole: &Report, loss: Loss, question: &Question) -> Option<String> {
+    let is_green = match loss {
+        Loss::Damage | Loss::Empty | Loss::Garbage => {
+            matches!(report.exit(), Exit::Healthy | Exit::Warnings)
+        }
+        Loss::Cut => report.exit() == Exit::Healthy,
         Loss::Withheld => report.status == "healthy",
     };
-    bad.then(|| format!("{} ({}): {}", report.status, report.exit, report.headline))
+    if is_green {
+        let Report {
+            status,
+            exit,
+            headline,
+            ..
+        } = report;
+        return Some(format!("{status} ({exit}): {headline}"));
+    }
+    if loss != Loss::Damage {
+        return None;
+    }
+    let left = found(report);
+    let mut gone = found(whole)
+        .into_iter()
+        .filter(|(check, _)| !left.contains_key(check));
+    let (check, severity) = gone.find(|(_, severity)| *severity != "note")?;
+    (!names(report, question)).then(|| format!("the {severity} {check} is gone without a word"))
 }
 
 /// What is judged together: a fixture's recording, or those of a cluster's nodes.
@@ -125,10 +291,11 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Loses each answer of the evidence, one in `share`. Of nodes that were asked the same the question is tried on one.
+    /// Loses each answer of the evidence in each way, one in `share`. Of nodes that were asked the same the question is tried on
+    /// one.
     fn each_answer(&self, evidence: &Evidence) {
-        let mut tried: HashSet<Question> = HashSet::new();
-        let nodes = evidence.recordings.len();
+        let mut tried: HashSet<(Question, usize)> = HashSet::new();
+        let whole = evidence.judged(self.catalogue, &evidence.recordings);
         for (member, recording) in evidence.recordings.iter().enumerate() {
             let lines = recording.to_lines();
             for (at, line) in lines.iter().enumerate() {
@@ -138,27 +305,42 @@ impl Trial<'_> {
                 else {
                     continue;
                 };
-                let mut hash = DefaultHasher::new();
-                (&evidence.name, question, self.loss as u8).hash(&mut hash);
-                let hash = hash.finish();
-                // An absence is no evidence. The node is drawn beside the case.
-                let share = evidence.share(question, self.share) as u64;
-                let drawn = hash.is_multiple_of(share)
-                    && (hash / share) % nodes as u64 <= member as u64
-                    && reply.said.is_ok();
-                if !drawn || !tried.insert(question.clone()) {
-                    continue;
+                // An absence is no evidence.
+                let Ok(answer) = &reply.said else { continue };
+                let mut replies = self.loss.replies(question, answer);
+                if self.loss == Loss::Damage && is_listed(&lines, question) {
+                    replies.push(Err(Errno::ENOENT.into()));
                 }
-                let mut recordings = evidence.recordings.clone();
-                recordings[member] = without(recording, &lines, at, self.loss);
-                let report = evidence.judged(self.catalogue, &recordings);
-                self.cases.fetch_add(1, Ordering::Relaxed);
-                if let Some(how) = wrong(&report, self.loss) {
-                    let case = format!("{} of {}", recording.header.node, evidence.name);
-                    self.note(how, format!("{question} of {case}"), &recordings[member]);
+                for (way, instead) in replies.into_iter().enumerate() {
+                    if !self.is_drawn(evidence, member, question, way)
+                        || !tried.insert((question.clone(), way))
+                    {
+                        continue;
+                    }
+                    let how = format!("{instead:.60?}");
+                    let instead = (self.loss != Loss::Cut).then_some(instead);
+                    let mut recordings = evidence.recordings.clone();
+                    recordings[member] = without(recording, &lines, at, instead);
+                    let report = evidence.judged(self.catalogue, &recordings);
+                    self.cases.fetch_add(1, Ordering::Relaxed);
+                    if let Some(wrong) = wrong(&report, &whole, self.loss, question) {
+                        let case = format!("{} of {}", recording.header.node, evidence.name);
+                        let case = format!("{question} as {how} of {case}");
+                        self.note(wrong, case, &recordings[member]);
+                    }
                 }
             }
         }
+    }
+
+    /// Whether a case is of the sample; the node is drawn beside the case.
+    fn is_drawn(&self, of: &Evidence, member: usize, question: &Question, way: usize) -> bool {
+        let mut hash = DefaultHasher::new();
+        (&of.name, question, self.loss as u8, way).hash(&mut hash);
+        let hash = hash.finish();
+        let share = of.share(question, self.share) as u64;
+        let nodes = of.recordings.len() as u64;
+        hash.is_multiple_of(share) && (hash / share) % nodes <= member as u64
     }
 
     fn note(&self, how: String, case: String, recording: &Recording) {
@@ -217,6 +399,26 @@ fn try_all(loss: Loss, share: usize, paths: &[PathBuf], open: fn(&Path) -> Evide
 fn lost_evidence_damaged_is_never_green() {
     try_all(
         Loss::Damage,
+        sample::one_in(1024),
+        &fixtures(),
+        Evidence::of_fixture,
+    );
+}
+
+#[test]
+fn lost_evidence_emptied_is_never_green() {
+    try_all(
+        Loss::Empty,
+        sample::one_in(64),
+        &fixtures(),
+        Evidence::of_fixture,
+    );
+}
+
+#[test]
+fn lost_evidence_garbled_is_never_green() {
+    try_all(
+        Loss::Garbage,
         sample::one_in(64),
         &fixtures(),
         Evidence::of_fixture,
@@ -247,7 +449,7 @@ fn lost_evidence_cut_off_is_never_green() {
 fn lost_evidence_of_one_node_never_makes_its_cluster_green() {
     try_all(
         Loss::Damage,
-        sample::one_in(512),
+        sample::one_in(8192),
         &list::all(),
         Evidence::of_cluster,
     );

@@ -71,6 +71,7 @@ mod log;
 mod lost_evidence;
 mod man;
 mod many;
+mod many_routes;
 mod named_files;
 mod nccl_of_nodes;
 mod nvml;
