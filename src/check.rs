@@ -28,6 +28,7 @@ mod diagnostic;
 mod evidence;
 mod example;
 mod file;
+mod finding_source;
 mod glob;
 mod inventory;
 mod judge;
@@ -37,7 +38,6 @@ mod literal;
 mod names;
 mod parser;
 mod premise;
-mod sentence;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -132,7 +132,7 @@ pub struct Check {
     pub applies: Option<Condition>,
     /// When the problem is there.
     pub fails: Condition,
-    finding: sentence::Sentence,
+    finding: finding_source::FindingSource,
     /// Ids, or patterns of ids, of the checks whose failing it explains.
     pub explains: Vec<Arc<str>>,
     /// Thresholds, read as `limit.NAME`, that a site can override.

@@ -12,6 +12,7 @@
 //! measure::run    carries measurements out: everything that disturbs
 //! cluster         the nodes of a run: rendezvous, gather tree, session, remote hosts
 //! diagnosis       groups verdicts into causes and one headline
+//! sentence        sentences as data, and quoting for a shell
 //! report          one file a format, all from one Report value
 //! cli             one file a subcommand
 //! ```
@@ -46,6 +47,7 @@ pub mod network;
 pub mod nodeset;
 pub mod probe;
 pub mod report;
+pub mod sentence;
 pub mod small_sort;
 pub mod source;
 pub mod terminal;

@@ -250,6 +250,7 @@ pub(crate) mod testing {
     //! A report built by hand, for the tests of formats.
 
     use super::*;
+    use crate::sentence::Sentence;
 
     /// A report with this status, and an error of each of these checks.
     pub(crate) fn report(exit: Exit, causes: &[&str]) -> Report {
@@ -264,7 +265,7 @@ pub(crate) mod testing {
             premise: None,
             further: Vec::new(),
             why: String::new(),
-            fix: String::new(),
+            fix: Sentence::default(),
             see: Vec::new(),
             evidence: Vec::new(),
             consequences: Vec::new(),

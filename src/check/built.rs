@@ -7,9 +7,9 @@ use super::advice::AdviceSource;
 use super::catalogue::id_of;
 use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint};
+use super::finding_source::FindingSource;
 use super::names::Names;
 use super::premise::{CheckPremise, Premise};
-use super::sentence::Sentence;
 use super::{Check, Impact, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
 
@@ -80,7 +80,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
             applies => Some(typing::condition(applies, names)?),
         },
         fails: typing::condition(fails, names)?,
-        finding: Sentence::Text(finding, OnceLock::new()),
+        finding: FindingSource::Text(finding, OnceLock::new()),
         explains: explains.lines().map(Into::into).collect(),
         advice: AdviceSource::Packed(number, OnceLock::new()),
         limits,

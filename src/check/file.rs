@@ -9,9 +9,9 @@ use toml::de::{DeTable, DeValue};
 use super::advice::{Advice, AdviceSource};
 use super::condition::Limit;
 use super::diagnostic::{CheckError, Complaint, SourceString, nearest};
+use super::finding_source::FindingSource;
 use super::names::Names;
 use super::premise::{CheckPremise, Premise};
-use super::sentence::Sentence;
 use super::{Check, Impact, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
 
@@ -200,7 +200,7 @@ impl<'a, 's> Reader<'a, 's> {
                 None => None,
             },
             fails: self.placed(self.item("fails")?, |text| typing::condition(text, names))?,
-            finding: Sentence::Read(
+            finding: FindingSource::Read(
                 self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
             ),
             explains: texts(self.table, "explains")?,

@@ -1,12 +1,12 @@
 //! Sentences with placeholders: `{port}` is the port's name, `{port.rate}` a fact of it, `{event.count times}` a number of times,
 //! `{limit.rate}` a limit. A part in `[[` and `]]` is left out if a fact in it is not known.
 
-use std::fmt::Write;
-
 use super::condition::{Limit, Lineage, Slot};
 use super::diagnostic::{Complaint, nearest};
 use super::names::Names;
 use crate::fact::{Fact, Facts, Id, Subject, Value};
+use crate::sentence::shell::{Command, CommandLine};
+use crate::sentence::{Sentence, Span};
 
 /// A text with placeholders, checked against the schema when it is loaded.
 #[derive(Debug, Default)]
@@ -21,16 +21,58 @@ enum Piece {
     Text(std::ops::Range<usize>),
     /// The name of the instance this many steps up.
     Name(u8),
-    Fact(Slot),
+    /// A fact; whether its value is itself a command.
+    Fact(Slot, bool),
     /// `once`, `3 times`.
     Times(Slot),
     Limit(u16),
     /// So many of the following pieces stand only if their facts are known.
     Optional(usize),
+    /// So many of the following pieces are one command.
+    Command(usize),
 }
 
 /// Items of a list that commands name, each in its own.
 const ITEMS: usize = 64;
+
+/// What the pieces of a template are filled from.
+struct Filling<'f> {
+    facts: &'f Facts,
+    lineage: Lineage,
+    limits: &'f [Limit],
+    /// Which item of a list a command names.
+    item: usize,
+}
+
+impl Filling<'_> {
+    fn known(&self, slot: &Slot) -> Option<&Value> {
+        slot.fact(self.facts, self.lineage).and_then(Fact::known)
+    }
+
+    /// A piece of one value, in words.
+    fn words(&self, piece: &Piece) -> String {
+        match piece {
+            Piece::Name(up) => self.facts.name(self.lineage.up(*up)).to_owned(),
+            Piece::Fact(slot, _) => match self.known(slot) {
+                Some(value) => value.to_string(),
+                None => match slot.least(self.facts, self.lineage) {
+                    Some(least) => format!("at least {least}"),
+                    None => "unknown".into(),
+                },
+            },
+            Piece::Times(slot) => match self.known(slot) {
+                Some(Value::Count(1)) => "once".into(),
+                Some(value) => format!("{value} times"),
+                None => "an unknown number of times".into(),
+            },
+            Piece::Limit(at) => match self.limits.get(usize::from(*at)) {
+                Some((_, value)) => value.to_string(),
+                None => "unknown".into(),
+            },
+            Piece::Text(_) | Piece::Optional(_) | Piece::Command(_) => String::new(),
+        }
+    }
+}
 
 impl Template {
     /// The text as it is written.
@@ -38,10 +80,25 @@ impl Template {
         &self.source
     }
 
+    /// The sentence with its placeholders in it.
+    pub fn as_written(&self) -> Sentence {
+        let parts = self
+            .source
+            .split('`')
+            .enumerate()
+            .map(|(at, part)| match at % 2 {
+                0 => Span::Text(part.to_owned().into()),
+                _ => Span::Command(Command::of_text(part)),
+            });
+        Sentence::of(parts.collect())
+    }
+
     /// The facts that the text names.
     pub fn facts(&self) -> impl Iterator<Item = (Subject, usize)> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Fact(slot) | Piece::Times(slot) => Some((slot.subject, usize::from(slot.index))),
+            Piece::Fact(slot, _) | Piece::Times(slot) => {
+                Some((slot.subject, usize::from(slot.index)))
+            }
             _ => None,
         })
     }
@@ -50,29 +107,22 @@ impl Template {
     pub(super) fn parse(source: &str, names: Names<'_>) -> Result<Self, Complaint> {
         let mut pieces = Vec::with_capacity(8);
         let (mut from, mut scanned) = (0, 0);
-        let mut optional = None;
+        // Where the pieces of the optional part and of the command that are open begin.
+        let (mut optional, mut command) = (None, None);
         while let Some(at) = source[scanned..]
-            .find(['{', '}', '[', ']'])
+            .find(['{', '}', '[', ']', '`'])
             .map(|at| scanned + at)
         {
             let rest = &source[at..];
-            if rest.starts_with(['[', ']']) {
+            let opens = rest.starts_with("[[") && optional.is_none();
+            let closes = rest.starts_with("]]") && optional.is_some();
+            let is_mark = match rest.as_bytes()[0] {
+                // To a shell they mean something else.
+                b'[' | b']' => command.is_none() && (opens || closes),
+                _ => true,
+            };
+            if !is_mark {
                 scanned = at + 1;
-                let opens = rest.starts_with("[[") && optional.is_none();
-                if opens || rest.starts_with("]]") && optional.is_some() {
-                    if from < at {
-                        pieces.push(Piece::Text(from..at));
-                    }
-                    match optional.take() {
-                        Some(begin) => pieces[begin] = Piece::Optional(pieces.len() - begin - 1),
-                        None => {
-                            optional = Some(pieces.len());
-                            pieces.push(Piece::Optional(0));
-                        }
-                    }
-                    from = at + 2;
-                    scanned = from;
-                }
                 continue;
             }
             if rest.starts_with("{{") || rest.starts_with("}}") {
@@ -85,26 +135,39 @@ impl Template {
             if from < at {
                 pieces.push(Piece::Text(from..at));
             }
-            if rest.starts_with('}') {
-                return Err(Complaint::new(at..at + 1, "`}` closes no placeholder")
-                    .help("write `}}` for the character itself".to_owned()));
-            }
-            let length = rest[1..].find(['{', '}', '\n']);
-            let Some(length) = length.filter(|l| rest[1 + l..].starts_with('}')) else {
-                return Err(Complaint::new(at..at + 1, "a placeholder does not end")
-                    .help("write `{{` for the character itself".to_owned()));
+            let length = match rest.as_bytes()[0] {
+                b'`' => {
+                    group(&mut pieces, &mut command, Piece::Command);
+                    1
+                }
+                b'[' | b']' => {
+                    group(&mut pieces, &mut optional, Piece::Optional);
+                    2
+                }
+                b'}' => {
+                    return Err(Complaint::new(at..at + 1, "`}` closes no placeholder")
+                        .help("write `}}` for the character itself".to_owned()));
+                }
+                _ => {
+                    let length = rest[1..].find(['{', '}', '\n']);
+                    let Some(length) = length.filter(|l| rest[1 + l..].starts_with('}')) else {
+                        return Err(Complaint::new(at..at + 1, "a placeholder does not end")
+                            .help("write `{{` for the character itself".to_owned()));
+                    };
+                    let name = &rest[1..=length];
+                    pieces.push(placeholder(name, at + 1..at + 1 + length, names)?);
+                    length + 2
+                }
             };
-            let name = &rest[1..=length];
-            pieces.push(placeholder(name, at + 1..at + 1 + length, names)?);
-            from = at + length + 2;
+            from = at + length;
             scanned = from;
         }
-        if optional.is_some() {
-            let end = source.len();
-            return Err(Complaint::new(
-                end..end,
-                "a part that may be left out does not end: `]]`",
-            ));
+        let open = [
+            (optional, "a part that may be left out does not end: `]]`"),
+            (command, "a command does not end: a backquote is missing"),
+        ];
+        if let Some((_, what)) = open.into_iter().find(|(open, _)| open.is_some()) {
+            return Err(Complaint::new(source.len()..source.len(), what));
         }
         if from < source.len() {
             pieces.push(Piece::Text(from..source.len()));
@@ -115,73 +178,102 @@ impl Template {
         })
     }
 
-    /// The text about an instance; what is not known reads `unknown`.
-    pub fn render(&self, facts: &Facts, id: Id, limits: &[Limit]) -> String {
-        self.with_item(facts, id, limits, None).0
+    /// The sentence about an instance; what is not known reads `unknown`.
+    pub fn render(&self, facts: &Facts, id: Id, limits: &[Limit]) -> Sentence {
+        self.with_item(facts, id, limits, 0)
     }
 
-    /// The text for each item of the longest list that a command in it (between backquotes) names: the command names that item alone.
-    pub fn render_each(&self, facts: &Facts, id: Id, limits: &[Limit]) -> Vec<String> {
-        let (first, items) = self.with_item(facts, id, limits, Some(0));
-        let others = (1..items.min(ITEMS)).map(|at| self.with_item(facts, id, limits, Some(at)).0);
-        std::iter::once(first).chain(others).collect()
+    /// The sentence for each item of the longest list that a command in it names: the command names that item alone.
+    pub fn render_each(&self, facts: &Facts, id: Id, limits: &[Limit]) -> Vec<Sentence> {
+        let items = self.items(facts, Lineage::of(facts, id)).clamp(1, ITEMS);
+        (0..items)
+            .map(|item| self.with_item(facts, id, limits, item))
+            .collect()
     }
 
-    /// The text with this item of each list in its commands, and how many items the longest has.
-    fn with_item(
-        &self,
-        facts: &Facts,
-        id: Id,
-        limits: &[Limit],
-        item: Option<usize>,
-    ) -> (String, usize) {
-        let lineage = Lineage::of(facts, id);
-        let mut items = 0;
-        let mut text = String::with_capacity(self.source.len() + 32);
-        let known = |slot: &Slot| slot.fact(facts, lineage).and_then(Fact::known);
-        let mut left_out = 0;
+    /// How many items the longest list in a command has.
+    fn items(&self, facts: &Facts, lineage: Lineage) -> usize {
+        let mut longest = 0;
+        let mut command = 0..0;
         for (at, piece) in self.pieces.iter().enumerate() {
-            if at < left_out {
-                continue;
-            }
-            // Writing to a `String` cannot fail.
-            let _ = match piece {
-                Piece::Text(range) => text.write_str(&self.source[range.clone()]),
-                Piece::Name(up) => text.write_str(facts.name(lineage.up(*up))),
-                Piece::Fact(slot) => match known(slot) {
-                    Some(Value::Texts(list))
-                        if let (Some(at), Some(last)) = (item, list.last())
-                            && text.matches('`').count() % 2 == 1 =>
-                    {
-                        items = items.max(list.len());
-                        text.write_str(list.get(at).unwrap_or(last))
+            match piece {
+                Piece::Command(length) => command = at..at + 1 + length,
+                Piece::Fact(slot, _) if command.contains(&at) => {
+                    let value = slot.fact(facts, lineage).and_then(Fact::known);
+                    if let Some(Value::Texts(list)) = value {
+                        longest = longest.max(list.len());
                     }
-                    Some(value) => write!(text, "{value}"),
-                    None => match slot.least(facts, lineage) {
-                        Some(least) => write!(text, "at least {least}"),
-                        None => text.write_str("unknown"),
-                    },
-                },
-                Piece::Times(slot) => match known(slot) {
-                    Some(Value::Count(1)) => text.write_str("once"),
-                    Some(value) => write!(text, "{value} times"),
-                    None => text.write_str("an unknown number of times"),
-                },
-                Piece::Optional(length) => {
-                    let part = at + 1..at + 1 + length;
-                    let is_gap = |piece: &Piece| matches!(piece, Piece::Fact(slot) | Piece::Times(slot) if known(slot).is_none());
-                    if self.pieces[part.clone()].iter().any(is_gap) {
-                        left_out = part.end;
-                    }
-                    Ok(())
                 }
-                Piece::Limit(at) => match limits.get(usize::from(*at)) {
-                    Some((_, value)) => write!(text, "{value}"),
-                    None => text.write_str("unknown"),
-                },
-            };
+                _ => {}
+            }
         }
-        (text, items)
+        longest
+    }
+
+    fn with_item(&self, facts: &Facts, id: Id, limits: &[Limit], item: usize) -> Sentence {
+        let filling = Filling {
+            facts,
+            lineage: Lineage::of(facts, id),
+            limits,
+            item,
+        };
+        let mut spans = Vec::with_capacity(self.pieces.len());
+        let mut at = 0;
+        while let Some(piece) = self.pieces.get(at) {
+            at += 1;
+            match piece {
+                Piece::Text(range) => {
+                    spans.push(Span::Text(self.source[range.clone()].to_owned().into()));
+                }
+                Piece::Optional(length) => {
+                    let is_gap = |piece: &Piece| matches!(piece, Piece::Fact(slot, _) | Piece::Times(slot) if filling.known(slot).is_none());
+                    if self.pieces[at..at + length].iter().any(is_gap) {
+                        at += length;
+                    }
+                }
+                Piece::Command(length) => {
+                    let pieces = &self.pieces[at..at + length];
+                    spans.push(Span::Command(self.command(pieces, &filling)));
+                    at += length;
+                }
+                value => spans.push(Span::Text(filling.words(value).into())),
+            }
+        }
+        Sentence::of(spans)
+    }
+
+    fn command(&self, pieces: &[Piece], filling: &Filling<'_>) -> Command {
+        let mut line = CommandLine::new();
+        for piece in pieces {
+            match piece {
+                Piece::Text(range) => line.syntax(&self.source[range.clone()]),
+                Piece::Fact(slot, is_command) => {
+                    let words = match filling.known(slot) {
+                        Some(Value::Texts(list)) if !list.is_empty() => {
+                            list[filling.item.min(list.len() - 1)].to_string()
+                        }
+                        _ => filling.words(piece),
+                    };
+                    match is_command {
+                        true => line.command(&Command::of_text(&words)),
+                        false => line.word(&words),
+                    }
+                }
+                value => line.word(&filling.words(value)),
+            }
+        }
+        line.end()
+    }
+}
+
+/// Opens a group of pieces, or closes the one that begins at `open`.
+fn group(pieces: &mut Vec<Piece>, open: &mut Option<usize>, kind: fn(usize) -> Piece) {
+    match open.take() {
+        Some(begin) => pieces[begin] = kind(pieces.len() - begin - 1),
+        None => {
+            *open = Some(pieces.len());
+            pieces.push(kind(0));
+        }
     }
 }
 
@@ -197,7 +289,9 @@ fn placeholder(
         return names.fact(name, &span).map(|(slot, _)| Piece::Times(slot));
     }
     if name.contains('.') {
-        return names.fact(name, &span).map(|(slot, _)| Piece::Fact(slot));
+        return names
+            .fact(name, &span)
+            .map(|(slot, schema)| Piece::Fact(slot, schema.is_command));
     }
     match names.above(name) {
         Some((up, _)) => Ok(Piece::Name(up)),
@@ -262,7 +356,8 @@ mod tests {
             ("a[1] b]] c", "a[1] b]] c"),
             ("", ""),
         ] {
-            assert_eq!(parse(text).unwrap().render(&facts, p, &limits), expected);
+            let said = parse(text).unwrap().render(&facts, p, &limits);
+            assert_eq!(said.to_string(), expected);
         }
     }
 
@@ -275,11 +370,13 @@ mod tests {
         let list: Arc<[Arc<str>]> = ["none".into(), "pfc".into()].into();
         facts.set(node, node::NCCL_COPIES, Fact::Known(list, Origin::Stated));
         let text = "of {node.nccl_copies}: `ls {node.nccl_copies}`, `ls {port}`";
-        let each = parse(text).unwrap().render_each(&facts, p, &[]);
+        let each = |text: &str| {
+            let each = parse(text).unwrap().render_each(&facts, p, &[]);
+            each.iter().map(Sentence::to_string).collect::<Vec<_>>()
+        };
         let of = |item: &str| format!("of none, pfc: `ls {item}`, `ls mlx5_0/1`");
-        assert_eq!(each, [of("none"), of("pfc")]);
-        let one = parse("`ls {port}`").unwrap().render_each(&facts, p, &[]);
-        assert_eq!(one, ["`ls mlx5_0/1`"]);
+        assert_eq!(each(text), [of("none"), of("pfc")]);
+        assert_eq!(each("`ls {port}`"), ["`ls mlx5_0/1`"]);
     }
 
     #[test]
@@ -295,6 +392,7 @@ mod tests {
             ("{a{b}", "a placeholder does not end"),
             ("a }", "`}` closes no placeholder"),
             ("{}", "`{}` names nothing"),
+            ("a `b", "a command does not end: a backquote is missing"),
             ("a [[b", "a part that may be left out does not end: `]]`"),
         ] {
             assert_eq!(parse(text).unwrap_err().message, message, "{text}");

@@ -12,7 +12,7 @@ use crate::check::{
     Area, Catalogue, Check, Example, Expected, Required, Variant, glob_fits, try_example,
 };
 use crate::exit::Exit;
-use crate::report::text::{paragraph, unquoted};
+use crate::report::text::{paragraph, steps};
 
 /// So many checks are suggested for a word that none has.
 const SUGGESTED: usize = 4;
@@ -172,7 +172,12 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     writeln!(out)?;
     section(out, "why", check.advice().why.trim())?;
     writeln!(out)?;
-    section(out, "fix", check.advice().fix.source().trim())?;
+    steps(
+        out,
+        "fix",
+        &check.advice().fix.as_written(),
+        output::width(),
+    )?;
     examples(out, check)?;
     let explains: Vec<String> = check.explains.iter().map(|e| e.to_string()).collect();
     for (name, text) in [
@@ -249,14 +254,11 @@ fn changed_facts(variants: &[Variant], verdict: Expected) -> Vec<String> {
     changes
 }
 
-/// Text behind its name; a command stands as it is.
+/// Text behind its name.
 fn section(out: &mut dyn Write, name: &str, text: &str) -> io::Result<()> {
     for (i, line) in text.lines().enumerate() {
         let label = format!("{:<8} ", if i == 0 { name } else { "" });
-        match line.strip_prefix("   ") {
-            Some(command) => writeln!(out, "            {}", unquoted(command))?,
-            None => paragraph(out, &label, 9, line, output::width())?,
-        }
+        paragraph(out, &label, 9, line, output::width())?;
     }
     Ok(())
 }

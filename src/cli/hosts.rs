@@ -16,6 +16,7 @@ use crate::cluster::ssh::RemoteCommand;
 use crate::live::files;
 use crate::live::worker::Progress;
 use crate::nodeset;
+use crate::sentence::shell::quoted;
 use crate::terminal;
 
 /// How hosts are reached over ssh.
@@ -154,11 +155,6 @@ fn command(doctor: &str, ask: &AskArgs) -> String {
         text.push_str(&format!(" --nccl {}", quoted(nccl)));
     }
     text
-}
-
-/// One word to the shell of a host, whatever is in it.
-pub fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::fact::device::NodeType;
 use crate::fact::port::LinkLayer;
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Subject, device, known, node, port};
+use crate::sentence::shell::Command;
 use crate::small_sort;
 
 use super::{group, majority};
@@ -165,7 +166,7 @@ fn state(
 
 /// The commands that give ports with another MTU that of most of their equals; with placeholders
 /// where no network device is known, as on InfiniBand.
-fn mtu_commands(facts: &Facts, used: &[Used]) -> Arc<[Arc<str>]> {
+fn mtu_commands(facts: &Facts, used: &[Used]) -> Arc<[Command]> {
     let mut groups: BTreeMap<_, Vec<(Id, Bytes)>> = BTreeMap::new();
     for port in used.iter().filter_map(Used::port) {
         let known = (
@@ -177,7 +178,7 @@ fn mtu_commands(facts: &Facts, used: &[Used]) -> Arc<[Arc<str>]> {
             groups.entry((kind, rate.0)).or_default().push((port, mtu));
         }
     }
-    let mut commands: Vec<Arc<str>> = Vec::new();
+    let mut commands: Vec<Command> = Vec::new();
     for members in groups.values() {
         let votes = |mtu: Bytes| members.iter().filter(|(_, other)| *other == mtu).count();
         let usual = members.iter().map(|(_, mtu)| (votes(*mtu), *mtu)).max();
@@ -189,10 +190,12 @@ fn mtu_commands(facts: &Facts, used: &[Used]) -> Arc<[Arc<str>]> {
         let mtu = of(false).filter_map(|port| facts.known(port, port::NETDEV_MTU));
         let mtu = mtu.max().map_or("MTU".to_owned(), |mtu| mtu.0.to_string());
         let netdevs = of(true).filter_map(|port| facts.known(port, port::NETDEV));
-        commands.extend(netdevs.map(|netdev| format!("ip link set {netdev} mtu {mtu}").into()));
+        commands.extend(
+            netdevs.map(|netdev| Command::filled("ip link set {} mtu {}", &[&netdev, &mtu])),
+        );
     }
     if commands.is_empty() {
-        commands.push("ip link set NETDEV mtu MTU".into());
+        commands.push(Command::of_text("ip link set NETDEV mtu MTU"));
     }
     commands.into()
 }
@@ -403,7 +406,8 @@ mod tests {
                 facts.known(n, node::MTUS_AGREE) == Some(false)
             );
             if let Some(commands) = commands {
-                assert_eq!(*commands, ["ip link set net-mlx5_2 mtu 9000".into()]);
+                let expected = Command::of_text("ip link set net-mlx5_2 mtu 9000");
+                assert_eq!(*commands, [expected]);
             }
             (facts.known(n, node::MTUS_AGREE), which)
         };

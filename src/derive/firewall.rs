@@ -385,8 +385,8 @@ impl Flows {
             let command = remedy::remedy(&judged.rule, packets);
             let accepting =
                 remedy::accepting(&judged.rule, packets).unwrap_or_else(|| command.clone());
-            facts.know(id, flow::REMEDY, command.into(), &origin);
-            facts.know(id, flow::ACCEPTING, accepting.into(), &origin);
+            facts.know(id, flow::REMEDY, command, &origin);
+            facts.know(id, flow::ACCEPTING, accepting, &origin);
             facts.know(id, flow::NETWORK, network, &origin);
         }
         passage::state(facts, id, judged, &origin);

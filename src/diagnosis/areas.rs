@@ -343,7 +343,7 @@ impl Surveyor<'_> {
             match condition.of(self.facts, id) {
                 Ok(true) => {}
                 Ok(false) => {
-                    let why = otherwise.render(self.facts, id, &[]);
+                    let why = otherwise.render(self.facts, id, &[]).to_string();
                     self.add(AreaGap {
                         what: String::new(),
                         of: vec![id],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::schema::subject;
 use super::unit::Seconds;
 use super::value::words;
+use crate::sentence::shell::Command;
 
 words! {
     /// The properties by which nodes are compared. The first ones must be equal, the next ones must differ, the last ones concern the recordings.
@@ -142,7 +143,7 @@ subject! {
     /// The nodes that have something else than the majority; without a majority all of which something is known.
     ODD: Arc<str> = "odd" from "derive comparison";
     /// The commands that fix it on those nodes, for wrong neighbours and the MTU of network devices; those that show which machine answers, for addresses.
-    COMMANDS: Arc<[Arc<str>]> = "commands" from "derive comparison";
+    COMMANDS: Arc<[Command]> = "commands" from "derive comparison";
     /// The network devices of RoCE ports on those nodes; `NETDEV` if none is known.
     NETDEVS: Arc<[Arc<str>]> = "netdevs" from "derive comparison";
     /// The values and their nodes, in one sentence: outliers first, if there is a majority.

@@ -6,6 +6,7 @@ use super::Percent;
 use super::arm::{ArmApplied, Outcome};
 use super::schema::subject;
 use super::value::words;
+use crate::sentence::shell::Command;
 
 words! {
     /// What a change disables or alters.
@@ -50,7 +51,7 @@ subject! {
     Factor = "factor" from "collective";
 
     /// The variable with its value: `NCCL_IB_DISABLE=1`; several if none was measured alone.
-    CHANGE: Arc<str> = "change" from "derive arms";
+    CHANGE: Command = "change" from "derive arms";
     /// What it disables or alters.
     KIND: FactorChange = "kind" from "derive arms";
     /// How many pairs of arms differ by it alone, and have figures.

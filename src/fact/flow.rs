@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Percent;
 use super::schema::subject;
 use super::value::words;
+use crate::sentence::shell::Command;
 
 words! {
     /// The purpose of a flow.
@@ -90,9 +91,9 @@ subject! {
     /// The rule that drops or rejects it, or on which it depends; "none" where it gets through.
     RULE: Arc<str> = "rule" from "derive firewall";
     /// The command that lets it through: deletes the rule, or accepts the interface's own network before a policy.
-    REMEDY: Arc<str> = "remedy" from "derive firewall";
+    REMEDY: Command = "remedy" from "derive firewall";
     /// The command that accepts it before that rule.
-    ACCEPTING: Arc<str> = "accepting" from "derive firewall";
+    ACCEPTING: Command = "accepting" from "derive firewall";
     /// The first network of the interface, as 10.1.2.0/24; SUBNET if it is not known.
     NETWORK: Arc<str> = "network" from "derive firewall";
     /// Whether that rule names the port, the protocol's own: "none of my business" policies do not.

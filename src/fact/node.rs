@@ -6,6 +6,7 @@ use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
 use super::{Bytes, PerSecond, Percent, Seconds};
+use crate::sentence::shell::Command;
 
 words! {
     /// What kind of container a process runs in.
@@ -663,7 +664,7 @@ subject! {
     /// Which port has which of them.
     MTUS: Arc<str> = "mtus" from "derive agreement";
     /// Where they differ, the commands that give the network devices of RoCE ports the MTU of most of their equals, or of those with the larger one.
-    MTU_COMMANDS: Arc<[Arc<str>]> = "mtu_commands" from "derive agreement";
+    MTU_COMMANDS: Arc<[Command]> = "mtu_commands" from "derive agreement";
     /// What the kernel made up when it booted: another on each machine and after each boot. Source: /proc/sys/kernel/random/boot_id.
     BOOT_ID: Arc<str> = "boot_id" from "host";
     /// What names and addresses of the recording are: "none" if they are the machine's own, else the mark of the key (record

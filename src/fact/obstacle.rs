@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::schema::subject;
 use super::value::words;
 use super::{BitRate, Bytes, PerSecond, Percent, Seconds};
+use crate::sentence::shell::Command;
 
 words! {
     /// What an obstacle does to packets.
@@ -47,7 +48,7 @@ subject! {
     /// The queueing discipline, route or rule as tc(8) and ip(8) list it.
     WHAT: Arc<str> = "what" from "obstacle";
     /// The command that removes it.
-    REMOVAL: Arc<str> = "removal" from "obstacle";
+    REMOVAL: Command = "removal" from "obstacle";
     /// The network that cannot be reached, as "10.0.0.0/24"; "none" for what is not about one.
     NETWORK: Arc<str> = "network" from "obstacle";
     /// The address of the gateway that does not answer.

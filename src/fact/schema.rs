@@ -214,6 +214,8 @@ pub struct FactSchema {
     pub name: &'static str,
     /// Its type.
     pub ty: Type,
+    /// Whether its value is a command, quoted for a shell.
+    pub is_command: bool,
     /// Meaning, unit and source.
     pub doc: &'static str,
     /// The probe that establishes it; `derive NAME` for one that `src/derive/NAME.rs` works out from others, `recording` for one that a recording says
@@ -297,6 +299,7 @@ macro_rules! subject {
             facts: &[$($crate::fact::FactSchema {
                 name: $fact,
                 ty: <$ty as $crate::fact::Typed>::TYPE,
+                is_command: <$ty as $crate::fact::Typed>::IS_COMMAND,
                 doc: concat!($($fact_doc, "\n"),*),
                 probe: $fact_probe,
             }),*],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Percent;
 use super::schema::subject;
 use super::value::words;
+use crate::sentence::shell::Command;
 
 words! {
     /// The problem of the suspect.
@@ -45,7 +46,7 @@ subject! {
     /// The observation, in a sentence that names the observers.
     WHAT: Arc<str> = "what" from "pairs";
     /// Of packets that are too large: the commands that set the receiver's MTU where its own is too small, else those that show the hop that takes less.
-    MTU_COMMANDS: Arc<[Arc<str>]> = "mtu_commands" from "pairs";
+    MTU_COMMANDS: Arc<[Command]> = "mtu_commands" from "pairs";
     /// Of a loss: the share of data that was retransmitted.
     LOSS: Percent = "loss" from "pairs";
     /// Of a loss: whether what loses carries much less than its equals.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::sentence::shell::Command;
 use crate::terminal;
 
 use super::unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
@@ -176,6 +177,8 @@ impl fmt::Display for Value {
 pub trait Typed: Sized {
     /// Its type in the schema.
     const TYPE: Type;
+    /// Whether it is a command, quoted for a shell.
+    const IS_COMMAND: bool = false;
     /// The value with its Rust type forgotten.
     fn into_value(self) -> Value;
     /// The value back; `None` if the value is of another type.
@@ -197,6 +200,29 @@ macro_rules! typed {
 typed! {
     bool => Bool, u64 => Count, BitRate => BitRate, Bytes => Bytes, Seconds => Seconds, PerSecond => PerSecond,
     Percent => Percent, Arc<str> => Text, Arc<[Arc<str>]> => Texts
+}
+
+impl Typed for Command {
+    const TYPE: Type = Type::Text;
+    const IS_COMMAND: bool = true;
+    fn into_value(self) -> Value {
+        Value::Text(self.into_text())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        Arc::<str>::from_value(value).map(|text| Command::of_text(&text))
+    }
+}
+
+impl Typed for Arc<[Command]> {
+    const TYPE: Type = Type::Texts;
+    const IS_COMMAND: bool = true;
+    fn into_value(self) -> Value {
+        Value::Texts(self.iter().cloned().map(Command::into_text).collect())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        let texts = Arc::<[Arc<str>]>::from_value(value)?;
+        Some(texts.iter().map(|text| Command::of_text(text)).collect())
+    }
 }
 
 /// Declares an enum whose values are written as words.

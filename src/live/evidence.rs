@@ -11,6 +11,7 @@ use super::files::open_input;
 use super::log::{self, DEPTH_BOUND, FoundFiles, Utf16};
 use super::packed::unpacked;
 use crate::left_out::{self, LeftOut};
+use crate::sentence::shell::Command;
 use crate::terminal;
 
 /// Bytes that are read in all, unpacked.
@@ -64,11 +65,11 @@ pub fn read(path: &Path) -> io::Result<FoundTexts> {
         return texts(open_input(path)?, &name);
     };
     if found.logs.is_empty() {
-        let path = terminal::path(path);
+        let all = Command::filled("rdma-doctor check {}/*", &[&path.to_string_lossy()]);
         return Err(io::Error::other(match found.recordings.len() {
             0 => "no text in this directory".to_owned(),
             count => format!(
-                "a directory of recordings ({count}): `rdma-doctor check {path}/*` judges them as one cluster, with --each one by one"
+                "a directory of recordings ({count}): {all} judges them as one cluster, with --each one by one"
             ),
         }));
     }

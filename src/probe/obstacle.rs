@@ -17,6 +17,7 @@ use crate::fact::{
     obstacle,
 };
 use crate::network::Network;
+use crate::sentence::shell::Command;
 use crate::source::{Errno, Question};
 use qdisc::{Effect, Qdisc};
 
@@ -87,15 +88,15 @@ impl Found<'_> {
         kind: ObstacleKind,
         interface: &Arc<str>,
         network: Option<Network>,
-        (what, removal): (String, String),
+        (what, removal): (String, Command),
         origin: &Origin,
     ) -> Id {
         let name = format!("{what} on {interface}");
         let id = self.facts.instance(Subject::Obstacle, self.node, &name);
+        self.facts.know(id, obstacle::REMOVAL, removal, origin);
         let mut set = |key, text: &str| self.facts.know(id, key, text.into(), origin);
         set(obstacle::INTERFACE, interface);
         set(obstacle::WHAT, &what);
-        set(obstacle::REMOVAL, &removal);
         let network = network.map_or("none".to_owned(), |network| network.to_string());
         set(obstacle::NETWORK, &network);
         self.facts.know(id, obstacle::KIND, kind, origin);
@@ -159,7 +160,7 @@ fn state(found: &mut Found<'_>, one: &Qdisc, name: &Arc<str>, effect: &Effect, o
         Effect::NoRoom => (ObstacleKind::NoRoom, ", limit 0".into()),
     };
     let what = format!("qdisc {} {}{does}", one.kind, place);
-    let removal = format!("tc qdisc del dev {name} {place}");
+    let removal = Command::filled(&format!("tc qdisc del dev {{}} {place}"), &[name]);
     let id = found.add(kind, name, None, (what, removal), origin);
     let facts = &mut *found.facts;
     match effect {
@@ -203,7 +204,7 @@ fn again(ask: &Ask<'_>, found: &mut Found<'_>, (from, first): &(u64, Fact<Arc<[Q
             continue;
         };
         let what = format!("qdisc {} {}", one.kind, one.place());
-        let look = format!("tc -s qdisc show dev {name}");
+        let look = Command::filled("tc -s qdisc show dev {}", &[&name]);
         let id = found.add(ObstacleKind::Drops, &name, None, (what, look), &origin);
         let rate = PerSecond(rise as f64 / seconds);
         found.facts.know(id, obstacle::DROP_RATE, rate, &origin);

@@ -10,6 +10,7 @@ use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::verdict;
 use crate::measure::plan::pairs::{NAME, PairDirection, Plan, Results};
+use crate::sentence::shell::Command;
 use crate::source::Refusal;
 
 /// The probe. It runs over recordings only; pairs are measured by `rdma-doctor bench pairs`.
@@ -97,21 +98,24 @@ fn own(results: &Results, ways: &[PairDirection]) -> Arc<[Arc<str>]> {
 }
 
 /// What sets the MTU of interfaces that are smaller than those that send to them; where there is none, what shows the hop.
-fn mtu_commands(results: &Results, ways: &[PairDirection]) -> Arc<[Arc<str>]> {
+fn mtu_commands(results: &Results, ways: &[PairDirection]) -> Arc<[Command]> {
     let rail = |end| results.plan.rail(end);
     let ends = || {
         ways.iter()
             .filter_map(|way| Some((rail(way.from)?, rail(way.to)?)))
     };
     let smaller = ends().filter(|(from, to)| to.mtu < from.mtu);
-    let set: BTreeSet<Arc<str>> = smaller
-        .map(|(from, to)| format!("ip link set {} mtu {}", to.interface, from.mtu).into())
+    let set: BTreeSet<Command> = smaller
+        .map(|(from, to)| {
+            let mtu = from.mtu.to_string();
+            Command::filled("ip link set {} mtu {}", &[&to.interface, &mtu])
+        })
         .collect();
     if !set.is_empty() {
         return set.into_iter().collect();
     }
-    let show: BTreeSet<Arc<str>> = ends()
-        .map(|(_, to)| format!("tracepath -n {}", to.address).into())
+    let show: BTreeSet<Command> = ends()
+        .map(|(_, to)| Command::filled("tracepath -n {}", &[&to.address.to_string()]))
         .collect();
     show.into_iter().collect()
 }
@@ -179,9 +183,15 @@ mod tests {
         assert!(super::own(&results, &ends(1, 2)).is_empty());
         // Equal MTUs: the network between them takes less.
         let commands = |results: &Results| super::mtu_commands(results, &ends(0, 1)).to_vec();
-        assert_eq!(commands(&results), ["tracepath -n 10.0.0.1".into()]);
+        assert_eq!(
+            commands(&results),
+            [Command::of_text("tracepath -n 10.0.0.1")]
+        );
         results.plan.nodes[0].rails[0].mtu = 9000;
-        assert_eq!(commands(&results), ["ip link set eth0 mtu 9000".into()]);
+        assert_eq!(
+            commands(&results),
+            [Command::of_text("ip link set eth0 mtu 9000")]
+        );
         let no = r#"{"q":{"bench":"ablation"},"refused":"not-asked: nothing was measured"}"#;
         let (facts, node) = run_probe(&PROBE, &[no]);
         let members = |facts: &Facts, node| match facts.members(Subject::Suspect, node) {

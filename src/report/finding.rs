@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::check::Evidence;
+use crate::sentence::Sentence;
 
 /// A root cause, with what it explains.
 #[derive(Debug, Serialize)]
@@ -33,7 +34,7 @@ pub struct Finding {
     /// Why it matters.
     pub why: String,
     /// What to do, the least disruptive first.
-    pub fix: String,
+    pub fix: Sentence,
     /// Where to read more.
     pub see: Vec<String>,
     /// The facts that decided, for the first subject.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::text::unquoted;
+use super::remedy::{self, RemedyLine, pasted};
 use super::{Finding, Report, some};
 
 const HEAD: &str = "\
@@ -34,10 +34,12 @@ pub fn write(out: &mut dyn Write, reports: &[&Report]) -> io::Result<()> {
                 &format!("{} [{}]", cause.sentence, cause.check),
             )?;
             comment(out, "# on: ", &on(cause, own))?;
-            for step in cause.fix.lines() {
-                match step.strip_prefix("   ") {
-                    Some(command) => comment(out, "#: ", &unquoted(command))?,
-                    None => comment(out, "# ", step)?,
+            for line in remedy::lines(&cause.fix) {
+                match line {
+                    RemedyLine::Command(command, after) => {
+                        comment(out, "#: ", &pasted(&command, &after))?;
+                    }
+                    RemedyLine::Words(words) => comment(out, "# ", &words.to_string())?,
                 }
             }
         }
@@ -64,13 +66,18 @@ mod tests {
     use super::*;
     use crate::exit::Exit;
     use crate::report::testing::report;
+    use crate::sentence::shell::Command;
+    use crate::sentence::{Sentence, Span};
 
     #[test]
     fn every_line_is_a_comment() {
         let mut errors = report(Exit::Errors, &["link/rate-degraded"]);
         errors.causes[0].sentence = "it is\nrm -rf / \rdown".into();
-        errors.causes[0].fix =
-            "1. (operator) Look:\n   `lspci -s 1`\n   `a`, or\n\nrm -rf /".into();
+        errors.causes[0].fix = Sentence::of(vec![
+            Span::Text("1. (operator) Look:\n   ".into()),
+            Span::Command(Command::of_words(["lspci", "-s", "1"])),
+            Span::Text("\n\nrm -rf /".into()),
+        ]);
         let mut script = Vec::new();
         write(&mut script, &[&errors]).unwrap();
         let script = String::from_utf8(script).unwrap();

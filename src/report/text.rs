@@ -8,10 +8,12 @@ use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
 use super::clause::{HEADLINE, cut};
+use super::remedy::{self, RemedyLine, pasted};
 use super::{
     Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some,
 };
 use crate::exit::Exit;
+use crate::sentence::Sentence;
 
 /// What a report for people shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -350,17 +352,20 @@ impl Page {
             self.wrap(out, "  why    ", 9, &finding.why)?;
         }
         let mut commands = 0;
-        for (i, step) in finding.fix.lines().enumerate() {
+        for (i, line) in remedy::lines(&finding.fix).iter().enumerate() {
             let label = if i == 0 { "  fix    " } else { "         " };
-            let Some(command) = step.strip_prefix("   ") else {
-                commands = 0;
-                self.wrap(out, label, 12, step)?;
-                continue;
+            let (command, after) = match line {
+                RemedyLine::Command(command, after) => (command, after),
+                RemedyLine::Words(words) => {
+                    commands = 0;
+                    self.wrap(out, label, 12, &words.to_string())?;
+                    continue;
+                }
             };
             commands += 1;
-            // A command is pasted: it is neither broken nor quoted.
+            // A command is pasted: it is neither broken nor between backquotes.
             match self.everything() || commands <= COMMANDS {
-                true => writeln!(out, "            {}", unquoted(command))?,
+                true => writeln!(out, "            {}", pasted(command, after))?,
                 false if commands == COMMANDS + 1 => writeln!(out, "            … (--all)")?,
                 false => {}
             }
@@ -607,16 +612,18 @@ fn unbroken(text: &str) -> Vec<String> {
     words
 }
 
-/// A line of a remedy that is one command, without its backticks; what follows the command becomes a comment.
-pub fn unquoted(line: &str) -> String {
-    let quoted = line.strip_prefix('`').and_then(|rest| rest.split_once('`'));
-    match quoted.filter(|(_, after)| !after.contains('`')) {
-        Some((command, "")) => command.to_owned(),
-        Some((command, after)) => {
-            format!("{command}   # {}", after.trim_start_matches([',', ' ']))
+/// Writes a remedy, or another text with commands on lines of their own, behind its name.
+pub fn steps(out: &mut dyn Write, name: &str, text: &Sentence, width: usize) -> io::Result<()> {
+    for (i, line) in remedy::lines(text).iter().enumerate() {
+        let label = format!("{:<8} ", if i == 0 { name } else { "" });
+        match line {
+            RemedyLine::Command(command, after) => {
+                writeln!(out, "            {}", pasted(command, after))?;
+            }
+            RemedyLine::Words(words) => paragraph(out, &label, 9, &words.to_string(), width)?,
         }
-        None => line.to_owned(),
     }
+    Ok(())
 }
 
 /// Columns that a text takes: escape sequences of colours take none.

@@ -30,7 +30,10 @@ impl Writer<'_> {
 
     fn sentence(&self, check: usize, id: Id) -> String {
         let check = &self.catalogue.checks[check];
-        let text = check.finding().render(self.facts, id, &check.limits);
+        let text = check
+            .finding()
+            .render(self.facts, id, &check.limits)
+            .to_string();
         let text = device_names::named(self.facts, id, text);
         match self.facts.ancestor(id, Subject::Node) {
             Some(node) if self.several => format!("{}: {text}", self.facts.name(node)),
@@ -91,10 +94,13 @@ impl Writer<'_> {
             premise,
             further: cause.subjects[1..].iter().map(|id| said(*id)).collect(),
             why: advice.why.trim().to_owned(),
-            fix: for_each_subject(cause.subjects.iter().take(SUBJECTS).flat_map(|id| {
-                let each = advice.fix.render_each(self.facts, *id, &check.limits);
-                each.into_iter().map(|fix| fix.trim().to_owned())
-            })),
+            fix: for_each_subject(
+                cause
+                    .subjects
+                    .iter()
+                    .take(SUBJECTS)
+                    .flat_map(|id| advice.fix.render_each(self.facts, *id, &check.limits)),
+            ),
             see: advice.see.iter().map(|s| s.to_string()).collect(),
             evidence: check
                 .evidence(self.facts, first)

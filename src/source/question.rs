@@ -7,6 +7,8 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::sentence::shell::Command;
+
 /// One question. Its JSON form is an object whose first key is the verb: `{"read":"/sys/…"}`.
 ///
 /// None of them changes the machine, loads a module or creates a device node. What a call of a rehearsal makes is gone when it has been answered.
@@ -170,7 +172,9 @@ impl fmt::Display for Question {
             Question::StatVfs(p) => write!(f, "statvfs {p}"),
             Question::Open(p) => write!(f, "open {p}"),
             Question::Env(prefixes) => write!(f, "environment {}*", prefixes.join("*, ")),
-            Question::Run(argv) => write!(f, "`{}`", argv.join(" ")),
+            Question::Run(argv) => {
+                write!(f, "{}", Command::of_words(argv.iter().map(|word| &**word)))
+            }
             Question::Netlink(call) => write!(f, "netlink {call}"),
             Question::Call(call) if &*call.name == "named_file" => {
                 f.write_str(call.text("path").unwrap_or(""))

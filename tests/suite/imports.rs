@@ -70,6 +70,7 @@ const LEAVES: [(&str, &[&str]); 10] = [
     ("nccl_rules", &["fact"]),
     ("network", &[]),
     ("nodeset", &[]),
+    ("sentence", &[]),
     ("small_sort", &[]),
     ("terminal", &[]),
 ];

@@ -48,6 +48,7 @@ mod check_with;
 mod cli;
 mod clusters;
 mod collectives_of_nodes;
+mod commands;
 mod cuda;
 mod documents;
 mod engines;

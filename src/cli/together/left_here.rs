@@ -1,6 +1,6 @@
 //! Variables of NCCL's that are set where nodes are started over ssh: they do not travel, and who has set them expects that they count.
 
-use crate::cli::hosts::quoted;
+use crate::sentence::shell::{assignment, quoted};
 
 /// What the doctor sets itself where it measures.
 const OWN: [&str; 3] = ["NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"];
@@ -21,14 +21,7 @@ pub(super) fn said(set: &[(String, String)], remote: &str) -> Option<String> {
         1 => ("is", "it"),
         _ => ("are", "them"),
     };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-=^.,:/@%+".contains(c);
-    let pairs = left.iter().map(|(name, value)| {
-        let pair = format!("{name}={value}");
-        match pair.chars().all(is_plain) {
-            true => pair,
-            false => quoted(&pair),
-        }
-    });
+    let pairs = left.iter().map(|(name, value)| assignment(name, value));
     let remote = format!("env {} {remote}", pairs.collect::<Vec<_>>().join(" "));
     Some(format!(
         "{} {are} set here and not on the hosts, whose environment is that of a login; this sets {them} there: --remote {}",
@@ -74,7 +67,7 @@ mod tests {
         );
         let blank = of(&[("NCCL_TOPO_FILE", "/a b")], "d").unwrap();
         assert!(
-            blank.ends_with(r"'env '\''NCCL_TOPO_FILE=/a b'\'' d'"),
+            blank.ends_with(r"'env NCCL_TOPO_FILE='\''/a b'\'' d'"),
             "{blank}"
         );
     }

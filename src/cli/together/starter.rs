@@ -17,7 +17,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use super::{ExitOn, TogetherArgs, left_here};
-use crate::cli::hosts::{self, quoted};
+use crate::cli::hosts;
 use crate::cli::input::{BadInput, BadUsage};
 use crate::cli::output::{self, say};
 use crate::cli::{definition, many, record, spelling};
@@ -26,6 +26,7 @@ use crate::cluster::ssh_child::RunAssignment;
 use crate::exit::Exit;
 use crate::live::files;
 use crate::live::worker::Progress;
+use crate::sentence::shell;
 use crate::source::recording::ZSTD_MAGIC;
 use crate::terminal::{self, Colors};
 
@@ -65,7 +66,7 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
         true => "always",
         false => "never",
     };
-    let words = said.words.iter().map(|word| quoted(word));
+    let words = said.words.iter().map(|word| shell::quoted(word));
     let command = format!(
         "{} {} --held --color={color}",
         args.hosts.remote,

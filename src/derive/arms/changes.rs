@@ -13,6 +13,7 @@ use crate::measure::plan::ablation::{
     Effect, Interaction, Pair, contradiction, has, interaction, kind, pooled, size, sizes,
     variables,
 };
+use crate::sentence::shell::Command;
 
 /// Where not all pairs are known, nobody can count those that are alike.
 fn set_counts_unknown(facts: &mut Facts, id: Id, gap: &Gap) {
@@ -55,7 +56,11 @@ impl Arms {
                 measured.push((pair, effect));
             }
         }
-        facts.set(id, factor::CHANGE, self.know(variables(change).into()));
+        facts.set(
+            id,
+            factor::CHANGE,
+            self.know(Command::of_text(&variables(change))),
+        );
         facts.set(id, factor::KIND, self.know(kind));
         let arms = || pairs.iter().flat_map(|pair| [pair.reference, pair.arm]);
         let missing = |of: fn(&ArmRuns) -> Option<&Gap>| {

@@ -10,6 +10,7 @@ use super::sides::{self, Side};
 use super::{Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
+use crate::sentence::shell::Command;
 
 /// How a comparison is worked out.
 const ALL_NODES: &str = "all nodes compared";
@@ -209,8 +210,10 @@ impl Table {
                     let netdevs = self.netdevs(odd, right);
                     if key.0 == ComparedProperty::NetdevMtu {
                         let mtu = mtu.unwrap_or("MTU");
-                        let set = |netdev: &Arc<str>| format!("ip link set {netdev} mtu {mtu}");
-                        let commands = netdevs.iter().map(set).map(Into::into).collect();
+                        let set = |netdev: &Arc<str>| {
+                            Command::filled("ip link set {} mtu {}", &[netdev, mtu])
+                        };
+                        let commands = netdevs.iter().map(set).collect();
                         facts.derive(id, comparison::COMMANDS, commands, how);
                     }
                     facts.derive(id, comparison::NETDEVS, netdevs, how);
@@ -419,7 +422,7 @@ impl Table {
             if of == ComparedProperty::Address && !shared.is_empty() {
                 let ask = |(address, whose): &(Arc<str>, Vec<Whose>)| {
                     let (_, netdev) = whose.first()?;
-                    Some(format!("arping -D -I {netdev} {address}").into())
+                    Some(Command::filled("arping -D -I {} {}", &[netdev, address]))
                 };
                 let commands = shared.iter().filter_map(ask).collect();
                 let id = instance(facts, of, None, None);
@@ -705,7 +708,7 @@ impl Table {
             let mut at: Vec<u32> = wrong.iter().map(|(at, ..)| *at as u32).collect();
             at.dedup();
             let id = instance(facts, ComparedProperty::Neighbour, None, None);
-            let commands = wrong.iter().map(|(.., command)| Arc::clone(command));
+            let commands = wrong.iter().map(|(.., command)| command.clone());
             facts.derive(id, comparison::COMMANDS, commands.collect(), ALL_NODES);
             let shared = Shared {
                 found: !wrong.is_empty(),

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::fact::comparison::{self, ComparedProperty};
+use crate::sentence::shell::Command;
 
 const KIND: &str = "nodes with GPUs 10de:2330";
 
@@ -235,7 +236,7 @@ fn what_two_machines_share_is_named_with_both() {
     let both = stated(vec![address("a", "10.0.0.1"), address("b", "10.0.0.1")]);
     let id = of(&both, ComparedProperty::Address);
     let commands = both.known(id, comparison::COMMANDS).unwrap();
-    assert_eq!(*commands, ["arping -D -I eth0 10.0.0.1".into()]);
+    assert_eq!(*commands, [Command::of_text("arping -D -I eth0 10.0.0.1")]);
     assert_eq!(
         distinct(vec![address("a", "10.0.0.1"), address("b", "10.0.0.2")]).0,
         Some(true)
@@ -361,7 +362,7 @@ fn each_network_device_of_the_odd_nodes_has_its_command() {
         let commands = facts.known(id, comparison::COMMANDS).unwrap();
         commands
             .iter()
-            .map(|one| one.to_string())
+            .map(|one| one.text().to_owned())
             .collect::<Vec<String>>()
     };
     let each = commands(node("b", Ok("1500 B")));

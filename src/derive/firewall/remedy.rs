@@ -1,6 +1,7 @@
 //! The commands that let a flow through, for the rule or policy that stops it.
 
 use crate::fact::flow::{Direction, Purpose};
+use crate::sentence::shell::{Command, quoted};
 
 /// The packets that are to get through.
 #[derive(Clone, Copy)]
@@ -14,7 +15,7 @@ pub(super) struct Packets<'a> {
 
 /// The command that lets them through, as the program that made the rule takes it. A rule is
 /// deleted; before a policy they are accepted.
-pub(super) fn remedy(rule: &str, packets: Packets<'_>) -> String {
+pub(super) fn remedy(rule: &str, packets: Packets<'_>) -> Command {
     if rule.starts_with("policy ")
         && let Some(accepts) = accepting(rule, packets)
     {
@@ -24,39 +25,67 @@ pub(super) fn remedy(rule: &str, packets: Packets<'_>) -> String {
         .strip_prefix("tc filter ")
         .and_then(|r| r.split_once(':'))
     {
-        return format!("tc filter del {filter}");
+        return Command::of_words(["tc", "filter", "del"].into_iter().chain(filter.split(' ')));
     }
     if let Some((place, _)) = rule.split_once(':')
         && let [family, table, chain, "handle", handle] = place.split(' ').collect::<Vec<_>>()[..]
     {
-        return format!("nft delete rule {family} {table} {chain} handle {handle}");
+        let place = [family, table, chain, "handle", handle];
+        return of_nft(["nft", "delete", "rule"].into_iter().chain(place));
     }
     if is_of_iptables(rule) {
-        return rule.replacen(" -A ", " -D ", 1);
+        return Command::of_text(&rule.replacen(" -A ", " -D ", 1));
     }
-    "nft list ruleset".into()
+    shows_all()
 }
 
+fn shows_all() -> Command {
+    Command::of_text("nft list ruleset")
+}
+
+/// A command of these words. To nft(8) a letter that no name has may end the statement: such a name is for a person.
+fn of_nft<'w>(words: impl IntoIterator<Item = &'w str>) -> Command {
+    let words: Vec<&str> = words.into_iter().collect();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:".contains(c);
+    // The interface's name is quoted for nft(8) itself.
+    let inner = |word: &str| {
+        Some(
+            word.strip_prefix('"')?
+                .strip_suffix('"')?
+                .contains(['"', '\\']),
+        )
+    };
+    let is_name = |word: &&str| inner(word).map_or_else(|| word.chars().all(is_plain), |has| !has);
+    match words.iter().all(is_name) {
+        true => Command::of_words(words),
+        false => shows_all(),
+    }
+}
+
+/// Its text is a command already.
 fn is_of_iptables(rule: &str) -> bool {
     rule.starts_with("ip") && rule.contains("tables") && rule.contains(" -A ")
 }
 
 /// The command that accepts them in the chain of the rule or policy, before all its rules.
-pub(super) fn accepting(rule: &str, packets: Packets<'_>) -> Option<String> {
+pub(super) fn accepting(rule: &str, packets: Packets<'_>) -> Option<Command> {
     if let Some(policy) = rule.strip_prefix("policy ") {
         let (_, place) = policy.split_once(" of chain ")?;
         let (chain, table) = place.split_once(" in table ")?;
         let (family, name) = table.split_once(' ')?;
         return Some(match family {
             "iptables-legacy" | "ip6tables-legacy" => {
-                packets.by_iptables(&format!("{family} -t {name}"), chain)
+                let program = Command::filled("{} -t {}", &[family, name]);
+                packets.by_iptables(program.text(), &quoted(chain))
             }
             _ => packets.by_nft(family, name, chain),
         });
     }
     if is_of_iptables(rule) {
         let (program, rest) = rule.split_once(" -A ")?;
-        return Some(packets.by_iptables(program, rest.split(' ').next()?));
+        let chain = rest.split(' ').next()?;
+        // A quoted name may go on behind the blank.
+        return (!chain.contains('\'')).then(|| packets.by_iptables(program, chain));
     }
     let (place, _) = rule.split_once(':')?;
     match place.split(' ').collect::<Vec<_>>()[..] {
@@ -76,8 +105,9 @@ impl Packets<'_> {
         }
     }
 
-    fn by_iptables(&self, program: &str, chain: &str) -> String {
-        let (interface, network) = (self.interface, self.network);
+    /// The program with its table, and the chain, are words of a shell already.
+    fn by_iptables(&self, program: &str, chain: &str) -> Command {
+        let (interface, network) = (quoted(self.interface), quoted(self.network));
         let (at, side) = match self.direction(chain) {
             Direction::In => ("-i", "-s"),
             Direction::Out => ("-o", "-d"),
@@ -91,23 +121,24 @@ impl Packets<'_> {
             Purpose::PathMtu => "-p icmp --icmp-type fragmentation-needed".into(),
             _ => format!("{at} {interface} {side} {network}"),
         };
-        format!("{program} -I {chain} {what} -j ACCEPT")
+        Command::of_text(&format!("{program} -I {chain} {what} -j ACCEPT"))
     }
 
-    fn by_nft(&self, family: &str, table: &str, chain: &str) -> String {
-        let (interface, network) = (self.interface, self.network);
+    fn by_nft(&self, family: &str, table: &str, chain: &str) -> Command {
+        let (interface, network) = (format!("\"{}\"", self.interface), self.network);
         let (at, side) = match self.direction(chain) {
             Direction::In => ("iifname", "saddr"),
             Direction::Out => ("oifname", "daddr"),
         };
         let version = if network.contains(':') { "ip6" } else { "ip" };
         let what = match self.purpose {
-            Purpose::Local => format!("{at} \"{interface}\""),
-            Purpose::PathMtu if family == "ip6" => "icmpv6 type packet-too-big".into(),
-            Purpose::PathMtu => "icmp type destination-unreachable".into(),
-            _ => format!("{at} \"{interface}\" {version} {side} {network}"),
+            Purpose::Local => vec![at, &interface],
+            Purpose::PathMtu if family == "ip6" => vec!["icmpv6", "type", "packet-too-big"],
+            Purpose::PathMtu => vec!["icmp", "type", "destination-unreachable"],
+            _ => vec![at, &interface, version, side, network],
         };
-        format!("nft insert rule {family} {table} {chain} {what} accept")
+        let place = ["nft", "insert", "rule", family, table, chain];
+        of_nft(place.into_iter().chain(what).chain(["accept"]))
     }
 }
 
@@ -130,7 +161,7 @@ mod tests {
             (
                 "inet fw in handle 3: tcp dport 1024-65535 limit rate 10/second accept",
                 Purpose::Bootstrap,
-                "nft insert rule inet fw in iifname \"eth0\" ip saddr 10.1.2.0/24 accept",
+                "nft insert rule inet fw in iifname '\"eth0\"' ip saddr 10.1.2.0/24 accept",
             ),
             (
                 "iptables -A INPUT -p tcp -m limit --limit 10/s -j ACCEPT",
@@ -140,7 +171,7 @@ mod tests {
             (
                 "inet fw in handle 3: drop",
                 Purpose::Local,
-                "nft insert rule inet fw in iifname \"eth0\" accept",
+                "nft insert rule inet fw in iifname '\"eth0\"' accept",
             ),
             (
                 "policy drop of chain INPUT in table ip6tables-legacy filter",
@@ -154,7 +185,8 @@ mod tests {
             ),
         ] {
             let accepting = accepting(rule, packets(purpose, Direction::In));
-            assert_eq!(accepting.as_deref(), Some(command));
+            let accepting = accepting.as_ref().map(Command::text);
+            assert_eq!(accepting, Some(command));
         }
         assert_eq!(
             accepting("none", packets(Purpose::Local, Direction::In)),
@@ -179,7 +211,7 @@ mod tests {
             ),
             (
                 "policy drop of chain input in table inet fw",
-                "nft insert rule inet fw input iifname \"eth0\" ip saddr 10.1.2.0/24 accept",
+                "nft insert rule inet fw input iifname '\"eth0\"' ip saddr 10.1.2.0/24 accept",
             ),
             (
                 "policy drop of chain INPUT in table iptables-legacy filter",
@@ -187,19 +219,20 @@ mod tests {
             ),
             ("none", "nft list ruleset"),
         ] {
-            assert_eq!(
-                remedy(rule, packets(Purpose::Bootstrap, Direction::In)),
-                command
-            );
+            let remedy = remedy(rule, packets(Purpose::Bootstrap, Direction::In));
+            assert_eq!(remedy.text(), command);
         }
         let out = remedy(
             "policy drop of chain o in table inet fw",
             packets(Purpose::Bootstrap, Direction::Out),
         );
-        assert!(out.contains("oifname \"eth0\" ip daddr"), "{out}");
+        assert!(out.text().contains("oifname '\"eth0\"' ip daddr"), "{out}");
         // The reply to what is sent comes in.
         let reply = "policy drop of chain filter_INPUT in table inet firewalld";
         let reply = remedy(reply, packets(Purpose::Bootstrap, Direction::Out));
-        assert!(reply.contains("iifname \"eth0\" ip saddr"), "{reply}");
+        assert!(
+            reply.text().contains("iifname '\"eth0\"' ip saddr"),
+            "{reply}"
+        );
     }
 }

@@ -13,6 +13,7 @@ use crate::fact::arm::Outcome;
 pub use crate::fact::arms::{Figures, Set};
 use crate::fact::factor::FactorChange;
 use crate::fact::{Limits, limit};
+use crate::sentence::shell::assignment;
 use crate::small_sort;
 
 /// From where on a difference between arms is a change, in percent: limits of checks, as plain
@@ -349,9 +350,9 @@ pub fn has(set: &Set, wanted: FactorChange) -> bool {
     set.iter().any(|(name, value)| kind(name, value) == wanted)
 }
 
-/// Variables as people write them, in one line.
+/// Variables as people write them before a command, in one line.
 pub fn variables(set: &Set) -> String {
-    let all: Vec<String> = set.iter().map(|(n, v)| format!("{n}={v}")).collect();
+    let all: Vec<String> = set.iter().map(|(n, v)| assignment(n, v)).collect();
     all.join(" ")
 }
 

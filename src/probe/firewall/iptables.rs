@@ -6,6 +6,7 @@ use super::words;
 use crate::fact::ruleset::{
     Backend, Base, Chain, Family, Hook, Match, PacketField, Rule, Step, Table, Values, Verdict,
 };
+use crate::sentence::shell::Command;
 
 /// Reads all tables of one family.
 pub(in crate::probe) fn tables(
@@ -127,11 +128,13 @@ fn rule(line: &str, table: &Table) -> (String, Rule) {
     } else {
         "iptables"
     };
-    let text = match &*table.name {
-        "filter" => format!("{tool} {line}"),
-        other => format!("{tool} -t {other} {line}"),
-    };
     let words = split(line);
+    let program: &[&str] = match &*table.name {
+        "filter" => &[tool],
+        other => &[tool, "-t", other],
+    };
+    let all = words.iter().map(|word| word.text.as_str());
+    let text = Command::of_words(program.iter().copied().chain(all));
     let mut reader = Reader {
         words: &words,
         at: 0,
@@ -142,7 +145,7 @@ fn rule(line: &str, table: &Table) -> (String, Rule) {
     };
     reader.read();
     let rule = Rule {
-        text: text.into(),
+        text: text.into_text(),
         steps: reader.steps,
     };
     (reader.chain, rule)

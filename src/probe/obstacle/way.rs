@@ -10,6 +10,7 @@ use super::{Ask, Found};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Bytes, Fact, Gap, Id, Origin, Subject, interface, obstacle};
 use crate::network::Network;
+use crate::sentence::shell::Command;
 use crate::source::Question;
 use crate::source::question::Argument;
 
@@ -180,21 +181,23 @@ impl NetworkRoute<'_> {
         found: &mut Found<'_>,
         kind: ObstacleKind,
         net: Network,
-        text: (String, String),
+        text: (String, Command),
     ) -> Id {
         found.add(kind, &self.own.name, Some(net), text, self.origin)
     }
 
     fn refused_by_rule(&self, found: &mut Found<'_>, rule: &Rule) {
         let ip = ip(self.net);
-        let text = (format!("{ip} rule {rule}"), format!("{ip} rule del {rule}"));
+        let removal = Command::of_words(format!("{ip} rule del {rule}").split(' '));
+        let text = (format!("{ip} rule {rule}"), removal);
         self.add(found, ObstacleKind::Unroutable, self.net, text);
     }
 
     /// What becomes of packets to all of the network.
     fn whole(&self, found: &mut Found<'_>, decision: Decision<'_>, address: IpAddr) {
         let (name, net) = (&self.own.name, self.net);
-        let restore = format!("{} route replace {net} dev {name} src {address}", ip(net));
+        let restore = format!("{} route replace {net} dev {{}} src {address}", ip(net));
+        let restore = Command::filled(&restore, &[name]);
         let route = match decision {
             Decision::Rule(rule) => return self.refused_by_rule(found, rule),
             Decision::Nothing => {
@@ -259,7 +262,7 @@ impl NetworkRoute<'_> {
 }
 
 /// A route as ip-route(8) lists it, and the command that removes it.
-fn said(found: &Found<'_>, route: &Route) -> (String, String) {
+fn said(found: &Found<'_>, route: &Route) -> (String, Command) {
     let mut text = match (route.refuses, route.to.length) {
         (Some(how), _) => format!("{how} {}", route.to),
         (None, 0) => "default".into(),
@@ -279,10 +282,8 @@ fn said(found: &Found<'_>, route: &Route) -> (String, String) {
         text += &format!(" table {}", route.table);
     }
     let ip = ip(route.to);
-    (
-        format!("{ip} route {text}"),
-        format!("{ip} route del {text}"),
-    )
+    let removal = Command::of_words(format!("{ip} route del {text}").split(' '));
+    (format!("{ip} route {text}"), removal)
 }
 
 /// The command for networks of this family.
@@ -346,7 +347,7 @@ pub(super) fn without_arp(found: &mut Found<'_>, neighbours: &Neighbours) {
             && !written
             && !is_inner(found, &own.name)
         {
-            let removal = format!("ip link set {} arp on", own.name);
+            let removal = Command::filled("ip link set {} arp on", &[&own.name]);
             let text = ("NOARP".to_owned(), removal);
             found.add(ObstacleKind::NoArp, &own.name, None, text, &origin);
         }

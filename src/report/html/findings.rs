@@ -1,6 +1,7 @@
 //! What was examined, and findings with evidence and remedy, as HTML.
 
 use super::Markup;
+use crate::report::remedy::{self, RemedyLine};
 use crate::report::{EvidenceLine, Finding, Report, many, plural};
 
 /// So many items of a list are shown at once.
@@ -116,23 +117,29 @@ fn finding(page: &mut Markup, finding: &Finding) {
     page.put("<h4>Why</h4>\n<p>", &[]);
     page.prose(&finding.why);
     page.put("</p>\n</div>\n<div>\n<h4>Fix</h4>\n", &[]);
-    let is_command = |line: &&str| line.starts_with("   `");
-    let mut lines = finding.fix.lines().peekable();
-    while let Some(step) = lines.next() {
-        if !is_command(&step) {
-            page.put("<p class=\"step\">", &[]);
-            page.prose(step);
-            page.put("</p>\n", &[]);
-            continue;
+    // The commands of a step stand below each other, to be copied.
+    let is_command = |line: &RemedyLine| matches!(line, RemedyLine::Command(..));
+    let lines = remedy::lines(&finding.fix);
+    for lines in lines.chunk_by(|a, b| is_command(a) && is_command(b)) {
+        let begin = match is_command(&lines[0]) {
+            true => "<pre class=\"command\">",
+            false => "<p class=\"step\">",
+        };
+        page.put(begin, &[]);
+        for line in lines {
+            match line {
+                RemedyLine::Command(command, _) => page.put("{}\n", &[&command.text()]),
+                RemedyLine::Words(words) => page.sentence(words),
+            }
         }
-        // The commands of a step stand below each other, to be copied.
-        page.put("<pre class=\"command\">", &[]);
-        let more = std::iter::from_fn(|| lines.next_if(is_command));
-        for line in std::iter::once(step).chain(more) {
-            let commands = line.split('`').skip(1).step_by(2);
-            commands.for_each(|command| page.put("{}\n", &[&command]));
-        }
-        page.put("</pre>\n", &[]);
+        page.put(
+            if is_command(&lines[0]) {
+                "</pre>\n"
+            } else {
+                "</p>\n"
+            },
+            &[],
+        );
     }
     page.put("</div>\n</div>\n", &[]);
     if !finding.consequences.is_empty() {

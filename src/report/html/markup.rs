@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use crate::sentence::{Sentence, Span};
 use crate::terminal;
 
 /// HTML or SVG. Markup is always a constant, so text from a recording can be nothing but text.
@@ -32,6 +33,18 @@ impl Markup {
         for (at, part) in text.split('`').enumerate() {
             let templates = ["{}", "<code>{}</code>"];
             self.put(templates[at % 2], &[&part]);
+        }
+    }
+
+    /// Writes a sentence, its commands as code.
+    pub fn sentence(&mut self, sentence: &Sentence) {
+        for span in sentence.spans() {
+            match span {
+                Span::Command(command) if !command.is_by_hand() => {
+                    self.put("<code>{}</code>", &[&command.text()]);
+                }
+                span => self.put("{}", &[span]),
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use super::{Check, Template};
 
 /// Where a check's finding is stored.
 #[derive(Debug)]
-pub(super) enum Sentence {
+pub(super) enum FindingSource {
     /// It was read with the rest of the file.
     Read(Template),
     /// It is this text, once it is read.
@@ -17,8 +17,8 @@ impl Check {
     /// The finding in one sentence.
     pub fn finding(&self) -> &Template {
         match &self.finding {
-            Sentence::Read(template) => template,
-            Sentence::Text(text, read) => read.get_or_init(|| {
+            FindingSource::Read(template) => template,
+            FindingSource::Text(text, read) => read.get_or_init(|| {
                 // A test reads all of them: what is built in is well-formed.
                 Template::parse(text, self.names()).unwrap_or_default()
             }),
