@@ -12,7 +12,6 @@ use super::log::{self, DEPTH_BOUND, FoundFiles, Utf16};
 use super::packed::unpacked;
 use crate::left_out::{self, LeftOut};
 use crate::sentence::shell::Command;
-use crate::terminal;
 
 /// Bytes that are read in all, unpacked.
 const BYTES: u64 = 256 << 20;

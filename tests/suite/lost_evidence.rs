@@ -196,11 +196,8 @@ fn found(report: &Report) -> BTreeMap<&str, &str> {
 /// Whether a report names the question whose reply it lacks.
 fn names(report: &Report, question: &Question) -> bool {
     let text = serde_json::to_string(report).unwrap();
-    text.contains(
-        &serde_json::to_string(&question.to_string())
-            .unwrap()
-            .trim_matches('"'),
-    )
+    let quoted = serde_json::to_string(&question.to_string()).unwrap();
+    text.contains(quoted.trim_matches('"'))
 }
 
 /// What is wrong with the report of a recording that lost something, and had this report before.
