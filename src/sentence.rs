@@ -25,7 +25,7 @@ pub struct Sentence(Arc<[Span]>);
 
 impl Sentence {
     /// The sentence of these parts.
-    pub fn of(spans: Vec<Span>) -> Self {
+    pub fn new(spans: Vec<Span>) -> Self {
         Sentence(spans.into())
     }
 
@@ -55,19 +55,19 @@ impl Sentence {
                 (command, line) => line.into_iter().for_each(|line| line.push(command.clone())),
             }
         }
-        lines.into_iter().map(Sentence::of).collect()
+        lines.into_iter().map(Sentence::new).collect()
     }
 }
 
 impl From<&str> for Sentence {
     fn from(text: &str) -> Self {
-        Sentence::of(vec![Span::Text(text.to_owned().into())])
+        Sentence::new(vec![Span::Text(text.to_owned().into())])
     }
 }
 
 impl Default for Sentence {
     fn default() -> Self {
-        Sentence::of(Vec::new())
+        Sentence::new(Vec::new())
     }
 }
 

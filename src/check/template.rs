@@ -90,7 +90,7 @@ impl Template {
                 0 => Span::Text(part.to_owned().into()),
                 _ => Span::Command(Command::of_text(part)),
             });
-        Sentence::of(parts.collect())
+        Sentence::new(parts.collect())
     }
 
     /// The facts that the text names.
@@ -149,8 +149,8 @@ impl Template {
                         .help("write `}}` for the character itself".to_owned()));
                 }
                 _ => {
-                    let length = rest[1..].find(['{', '}', '\n']);
-                    let Some(length) = length.filter(|l| rest[1 + l..].starts_with('}')) else {
+                    let end = rest[1..].find(['{', '}', '\n']);
+                    let Some(length) = end.filter(|l| rest[1 + l..].starts_with('}')) else {
                         return Err(Complaint::new(at..at + 1, "a placeholder does not end")
                             .help("write `{{` for the character itself".to_owned()));
                     };
@@ -162,11 +162,9 @@ impl Template {
             from = at + length;
             scanned = from;
         }
-        let open = [
-            (optional, "a part that may be left out does not end: `]]`"),
-            (command, "a command does not end: a backquote is missing"),
-        ];
-        if let Some((_, what)) = open.into_iter().find(|(open, _)| open.is_some()) {
+        let part = optional.map(|_| "a part that may be left out does not end: `]]`");
+        let backquote = command.map(|_| "a command does not end: a backquote is missing");
+        if let Some(what) = part.or(backquote) {
             return Err(Complaint::new(source.len()..source.len(), what));
         }
         if from < source.len() {
@@ -239,7 +237,7 @@ impl Template {
                 value => spans.push(Span::Text(filling.words(value).into())),
             }
         }
-        Sentence::of(spans)
+        Sentence::new(spans)
     }
 
     fn command(&self, pieces: &[Piece], filling: &Filling<'_>) -> Command {
@@ -254,9 +252,10 @@ impl Template {
                         }
                         _ => filling.words(piece),
                     };
-                    match is_command {
-                        true => line.command(&Command::of_text(&words)),
-                        false => line.word(&words),
+                    if *is_command {
+                        line.command(&Command::of_text(&words));
+                    } else {
+                        line.word(&words);
                     }
                 }
                 value => line.word(&filling.words(value)),

@@ -73,7 +73,7 @@ mod tests {
     fn every_line_is_a_comment() {
         let mut errors = report(Exit::Errors, &["link/rate-degraded"]);
         errors.causes[0].sentence = "it is\nrm -rf / \rdown".into();
-        errors.causes[0].fix = Sentence::of(vec![
+        errors.causes[0].fix = Sentence::new(vec![
             Span::Text("1. (operator) Look:\n   ".into()),
             Span::Command(Command::of_words(["lspci", "-s", "1"])),
             Span::Text("\n\nrm -rf /".into()),

@@ -32,7 +32,7 @@ pub(super) fn for_each_subject(mut rendered: impl Iterator<Item = Sentence>) -> 
         }
     }
     let mut spans = Vec::new();
-    let mut all = all.into_iter();
+    let mut commands = all.into_iter();
     for span in first.spans() {
         match span {
             Span::Command(_) => {
@@ -40,12 +40,12 @@ pub(super) fn for_each_subject(mut rendered: impl Iterator<Item = Sentence>) -> 
                     Some(Span::Text(before)) => before.ends_with(INDENT),
                     _ => false,
                 };
-                joined(&mut spans, all.next().unwrap_or_default(), is_line);
+                joined(&mut spans, commands.next().unwrap_or_default(), is_line);
             }
             text => spans.push(text.clone()),
         }
     }
-    Sentence::of(spans)
+    Sentence::new(spans)
 }
 
 /// Adds several commands in the place of one. One on a line of its own has the others below it.
@@ -124,7 +124,7 @@ mod tests {
             0 => Span::Text(part.to_owned().into()),
             _ => Span::Command(Command::of_text(part)),
         });
-        Sentence::of(spans.collect())
+        Sentence::new(spans.collect())
     }
 
     #[test]

@@ -14,17 +14,17 @@ pub struct Command(Arc<str>);
 impl Command {
     /// A command of these words.
     pub fn of_words<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
-        let words: Vec<Cow<'_, str>> = words.into_iter().map(quoted).collect();
-        Command(words.join(" ").into())
+        let quoted: Vec<Cow<'_, str>> = words.into_iter().map(quoted).collect();
+        Command(quoted.join(" ").into())
     }
 
     /// A command of this syntax, with a word in the place of each `{}`.
     pub fn filled(syntax: &str, words: &[&str]) -> Self {
         let mut line = CommandLine::new();
-        let mut words = words.iter();
+        let mut rest = words.iter();
         for (at, part) in syntax.split("{}").enumerate() {
             if at > 0 {
-                line.word(words.next().copied().unwrap_or_default());
+                line.word(rest.next().copied().unwrap_or_default());
             }
             line.syntax(part);
         }
@@ -53,10 +53,9 @@ impl Command {
 
     /// One command for several that set one variable to leave something out: it takes a list.
     pub fn leaving_all_out(all: &[Command]) -> Option<Self> {
-        let parts = all.iter().map(|command| command.0.split_once("=^"));
-        let parts: Vec<(&str, &str)> = parts.collect::<Option<_>>()?;
-        let (variable, _) = *parts.first()?;
-        let names: Vec<&str> = parts.iter().map(|(_, name)| *name).collect();
+        let (variable, _) = all.first()?.0.split_once("=^")?;
+        let name = |command: &'_ Command| Some(command.0.split_once("=^")?.1.to_owned());
+        let names: Vec<String> = all.iter().map(name).collect::<Option<_>>()?;
         let list = format!("{variable}=^{}", names.join(","));
         is_variable(variable).then(|| Command(list.into()))
     }
@@ -65,9 +64,10 @@ impl Command {
 impl fmt::Display for Command {
     /// Between backquotes, or what is in the way of pasting it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_by_hand() {
-            true => write!(f, "(by hand: control characters) {}", self.0),
-            false => write!(f, "`{}`", self.0),
+        if self.is_by_hand() {
+            write!(f, "(by hand: control characters) {}", self.0)
+        } else {
+            write!(f, "`{}`", self.0)
         }
     }
 }
@@ -148,27 +148,32 @@ impl Default for CommandLine {
 
 /// A word as the shell takes it for itself: as it is, or in single quotes.
 pub fn quoted(word: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-=^.,:/@%+".contains(&byte);
     // A lone `!` negates in rules of iptables, and is nothing to a shell.
-    match word == "!" || !word.is_empty() && word.bytes().all(is_plain) {
-        true => Cow::Borrowed(word),
-        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
+    if word == "!" || !word.is_empty() && word.bytes().all(is_plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
     }
+}
+
+/// Whether the byte means itself wherever it stands in a word.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-=^.,:/@%+".contains(&byte)
 }
 
 /// The assignment of a variable.
 pub fn assignment(name: &str, value: &str) -> String {
-    match is_variable(name) {
-        true => format!("{name}={}", quoted(value)),
+    if is_variable(name) {
+        format!("{name}={}", quoted(value))
+    } else {
         // To a shell it is no assignment, and must not become a command either.
-        false => quoted(&format!("{name}={value}")).into_owned(),
+        quoted(&format!("{name}={value}")).into_owned()
     }
 }
 
 fn is_variable(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    let is_begin = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-    bytes.next().is_some_and(is_begin) && bytes.all(|b| is_begin(b) || b.is_ascii_digit())
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 #[cfg(test)]

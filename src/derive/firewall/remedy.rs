@@ -30,8 +30,9 @@ pub(super) fn remedy(rule: &str, packets: Packets<'_>) -> Command {
     if let Some((place, _)) = rule.split_once(':')
         && let [family, table, chain, "handle", handle] = place.split(' ').collect::<Vec<_>>()[..]
     {
-        let place = [family, table, chain, "handle", handle];
-        return of_nft(["nft", "delete", "rule"].into_iter().chain(place));
+        return of_nft(&[
+            "nft", "delete", "rule", family, table, chain, "handle", handle,
+        ]);
     }
     if is_of_iptables(rule) {
         return Command::of_text(&rule.replacen(" -A ", " -D ", 1));
@@ -43,28 +44,34 @@ fn shows_all() -> Command {
     Command::of_text("nft list ruleset")
 }
 
-/// A command of these words. To nft(8) a letter that no name has may end the statement: such a name is for a person.
-fn of_nft<'w>(words: impl IntoIterator<Item = &'w str>) -> Command {
-    let words: Vec<&str> = words.into_iter().collect();
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./:".contains(c);
-    // The interface's name is quoted for nft(8) itself.
-    let inner = |word: &str| {
-        Some(
-            word.strip_prefix('"')?
-                .strip_suffix('"')?
-                .contains(['"', '\\']),
-        )
-    };
-    let is_name = |word: &&str| inner(word).map_or_else(|| word.chars().all(is_plain), |has| !has);
-    match words.iter().all(is_name) {
-        true => Command::of_words(words),
-        false => shows_all(),
+/// A command of these words. To nft(8) a letter that no name has may end the statement: such a name
+/// is for a person.
+fn of_nft(words: &[&str]) -> Command {
+    if words.iter().all(|word| is_of_nft(word)) {
+        Command::of_words(words.iter().copied())
+    } else {
+        shows_all()
     }
 }
 
-/// Its text is a command already.
+/// Whether nft(8) takes the word for one name, number or address, or for one text that is quoted for
+/// it.
+fn is_of_nft(word: &str) -> bool {
+    match word
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    {
+        Some(text) => !text.contains(['"', '\\']),
+        None => word
+            .chars()
+            .all(|c| c.is_alphanumeric() || "_-./:".contains(c)),
+    }
+}
+
+/// Its text is a command already. The first word of any other rule is a family of nft(8), or `tc`.
 fn is_of_iptables(rule: &str) -> bool {
-    rule.starts_with("ip") && rule.contains("tables") && rule.contains(" -A ")
+    let program = rule.split(' ').next();
+    matches!(program, Some("iptables" | "ip6tables")) && rule.contains(" -A ")
 }
 
 /// The command that accepts them in the chain of the rule or policy, before all its rules.
@@ -138,7 +145,7 @@ impl Packets<'_> {
             _ => vec![at, &interface, version, side, network],
         };
         let place = ["nft", "insert", "rule", family, table, chain];
-        of_nft(place.into_iter().chain(what).chain(["accept"]))
+        of_nft(&[&place[..], &what, &["accept"]].concat())
     }
 }
 
@@ -218,6 +225,8 @@ mod tests {
                 "iptables-legacy -t filter -I INPUT -i eth0 -s 10.1.2.0/24 -j ACCEPT",
             ),
             ("none", "nft list ruleset"),
+            ("ip tables -A $(id) handle 3: drop", "nft list ruleset"),
+            ("ip fw in;flush handle 3: drop", "nft list ruleset"),
         ] {
             let remedy = remedy(rule, packets(Purpose::Bootstrap, Direction::In));
             assert_eq!(remedy.text(), command);

@@ -9,6 +9,10 @@ use super::nft::{one_member, verdict};
 /// The rule with its place and handle: `inet filter in handle 7: udp dport 4791 drop`.
 pub(super) fn rule_text(rule: &Value) -> Arc<str> {
     let of = |key: &str| rule.get(key).and_then(Value::as_str).unwrap_or("?");
+    let family = match of("family") {
+        family @ ("ip" | "ip6" | "inet" | "arp" | "bridge" | "netdev") => family,
+        _ => "?",
+    };
     let handle = rule.get("handle").and_then(Value::as_u64);
     let handle = handle.map_or_else(String::new, |handle| format!(" handle {handle}"));
     let statements = rule.get("expr").and_then(Value::as_array);
@@ -16,7 +20,7 @@ pub(super) fn rule_text(rule: &Value) -> Arc<str> {
     let words: Vec<String> = words.filter(|said| !said.is_empty()).collect();
     format!(
         "{} {} {}{handle}: {}",
-        of("family"),
+        family,
         of("table"),
         of("chain"),
         words.join(" ")

@@ -196,8 +196,8 @@ impl NetworkRoute<'_> {
     /// What becomes of packets to all of the network.
     fn whole(&self, found: &mut Found<'_>, decision: Decision<'_>, address: IpAddr) {
         let (name, net) = (&self.own.name, self.net);
-        let restore = format!("{} route replace {net} dev {{}} src {address}", ip(net));
-        let restore = Command::filled(&restore, &[name]);
+        let restoring = format!("{} route replace {net} dev {{}} src {address}", ip(net));
+        let restore = Command::filled(&restoring, &[name]);
         let route = match decision {
             Decision::Rule(rule) => return self.refused_by_rule(found, rule),
             Decision::Nothing => {

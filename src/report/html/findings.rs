@@ -119,11 +119,12 @@ fn finding(page: &mut Markup, finding: &Finding) {
     page.put("</p>\n</div>\n<div>\n<h4>Fix</h4>\n", &[]);
     // The commands of a step stand below each other, to be copied.
     let is_command = |line: &RemedyLine| matches!(line, RemedyLine::Command(..));
-    let lines = remedy::lines(&finding.fix);
-    for lines in lines.chunk_by(|a, b| is_command(a) && is_command(b)) {
-        let begin = match is_command(&lines[0]) {
-            true => "<pre class=\"command\">",
-            false => "<p class=\"step\">",
+    let all = remedy::lines(&finding.fix);
+    for lines in all.chunk_by(|a, b| is_command(a) && is_command(b)) {
+        let [begin, end] = if is_command(&lines[0]) {
+            ["<pre class=\"command\">", "</pre>\n"]
+        } else {
+            ["<p class=\"step\">", "</p>\n"]
         };
         page.put(begin, &[]);
         for line in lines {
@@ -132,14 +133,7 @@ fn finding(page: &mut Markup, finding: &Finding) {
                 RemedyLine::Words(words) => page.sentence(words),
             }
         }
-        page.put(
-            if is_command(&lines[0]) {
-                "</pre>\n"
-            } else {
-                "</p>\n"
-            },
-            &[],
-        );
+        page.put(end, &[]);
     }
     page.put("</div>\n</div>\n", &[]);
     if !finding.consequences.is_empty() {
