@@ -33,7 +33,8 @@ struct Entry {
 /// The table.
 pub(super) struct Places {
     entries: NonNull<[Entry; ENTRIES]>,
-    file: OwnedFd,
+    /// What children open; a child needs the mapping alone.
+    file: Option<OwnedFd>,
 }
 
 #[expect(unsafe_code, reason = "the entries are atomics in shared memory")]
@@ -67,7 +68,10 @@ impl Places {
     pub(super) fn new() -> std::io::Result<Self> {
         let file = rustix::fs::memfd_create("rdma-doctor-places", MemfdFlags::CLOEXEC)?;
         rustix::fs::ftruncate(&file, size_of::<[Entry; ENTRIES]>() as u64)?;
-        Places::map(file)
+        Ok(Places {
+            entries: map(&file)?,
+            file: Some(file),
+        })
     }
 
     /// The table of a parent.
@@ -81,34 +85,16 @@ impl Places {
         if size != size_of::<[Entry; ENTRIES]>() as i64 {
             return Err(std::io::ErrorKind::InvalidData.into());
         }
-        Places::map(file)
+        Ok(Places {
+            entries: map(&file)?,
+            file: None,
+        })
     }
 
-    /// Where a child finds the table.
-    pub(super) fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
-    }
-
-    #[expect(unsafe_code, reason = "memory that processes share")]
-    fn map(file: OwnedFd) -> std::io::Result<Self> {
-        // SAFETY: a new mapping of a file that is as long as the table; every bit pattern is a table.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<[Entry; ENTRIES]>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(at) {
-            Some(at) if at.as_ptr() != libc::MAP_FAILED => Ok(Places {
-                entries: at.cast(),
-                file,
-            }),
-            _ => Err(std::io::Error::last_os_error()),
-        }
+    /// Where a child finds the table; `None` of a child's own.
+    pub(super) fn path(&self) -> Option<String> {
+        let file = self.file.as_ref()?.as_raw_fd();
+        Some(format!("/proc/{}/fd/{file}", std::process::id()))
     }
 
     #[expect(unsafe_code, reason = "memory that processes share")]
@@ -195,6 +181,25 @@ impl Places {
     }
 }
 
+#[expect(unsafe_code, reason = "memory that processes share")]
+fn map(file: &OwnedFd) -> std::io::Result<NonNull<[Entry; ENTRIES]>> {
+    // SAFETY: a new mapping of a file that is as long as the table; every bit pattern is a table.
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            size_of::<[Entry; ENTRIES]>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    match NonNull::new(at) {
+        Some(at) if at.as_ptr() != libc::MAP_FAILED => Ok(at.cast()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// The directories of a path, from the second name on, and itself.
 fn directories(path: &str) -> impl Iterator<Item = (&str, u64)> {
     let mut hash = Fnv::default();
@@ -273,7 +278,7 @@ mod tests {
     #[test]
     fn one_at_a_time_asks_in_a_directory_and_below_it() {
         let places = Places::new().unwrap();
-        let child = Places::open(Path::new(&places.path())).unwrap();
+        let child = Places::open(Path::new(&places.path().unwrap())).unwrap();
         let turn = places.enter("/sys/class/infiniband", || panic!()).unwrap();
         std::thread::scope(|scope| {
             let (waiting, waits) = std::sync::mpsc::channel();

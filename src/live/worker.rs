@@ -310,8 +310,8 @@ fn start(
         if let Some(job) = plan.job {
             command.arg("--as").arg(job.to_string());
         }
-        if let Some(places) = places {
-            command.arg("--places").arg(places.path());
+        if let Some(path) = places.and_then(Places::path) {
+            command.arg("--places").arg(path);
         }
     };
     let mut child = child::start(plan.program.as_ref(), ARGUMENT, Stdio::null, with)?;

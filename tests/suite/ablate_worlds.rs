@@ -79,7 +79,7 @@ fn nodes_that_are_well_have_no_cause() {
         return;
     };
     assert_eq!(well.causes(), [""; 0]);
-    assert_eq!(well.status, 0);
+    assert_eq!(well.status, 0, "{}", well.value["report"]["headline"]);
     assert!(well.sentence("ablation/p2p-off-costs").contains("98 %"));
     // Nothing crosses the network of one node, unless it is forced to.
     assert!(!well.notes().contains(&"ablation/ib-off-costs"));

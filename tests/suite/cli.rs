@@ -397,7 +397,7 @@ fn monitors_and_schedulers_get_their_line_and_their_status() {
         code(&["check", "--each", "--format", "prometheus", &bad]),
         64
     );
-    assert_eq!(code(&["check", "--output", "/no/such/dir/x", &bad]), 70);
+    assert_eq!(code(&["check", "--output", "/no/such/dir/x", &bad]), 64);
 }
 
 #[test]

@@ -160,7 +160,10 @@ impl Stage {
         ] {
             self.file(&format!("{dir}/{name}"), content.as_bytes());
         }
-        self.file(&format!("{dir}/config"), &[0xde, 0x10, 0x30, 0x23]);
+        // The kernel always has the whole header.
+        let mut header = [0; 64];
+        header[..4].copy_from_slice(&[0xde, 0x10, 0x30, 0x23]);
+        self.file(&format!("{dir}/config"), &header);
         let store = dir.trim_start_matches("bus/");
         symlink(
             "/sys/bus/pci/drivers/nvidia",

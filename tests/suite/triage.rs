@@ -107,7 +107,7 @@ fn a_node_that_never_used_rdma_is_told_so_and_its_recording_says_the_same() {
 /// The one cause of a world is what leads, and nothing else is found beside it.
 fn one_cause(machine: &str, more: &[&str], cause: &str) -> Option<Value> {
     let value = triage_with(machine, more)?;
-    assert_eq!(causes(&value), [cause], "{machine}: {}", value["headline"]);
+    assert_eq!(causes(&value), [cause], "{machine}: {:#}", value["causes"]);
     let headline = value["headline"].as_str().unwrap();
     let sentence = value["causes"][0]["sentence"].as_str().unwrap();
     assert!(headline.starts_with(sentence), "{headline}");

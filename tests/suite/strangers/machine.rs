@@ -47,12 +47,11 @@ fn a_read_that_never_returns_costs_its_probes_alone() {
     if said.ends_with("status 77\n") || said.contains("No such file or directory: '/dev/fuse'") {
         return say("skipped: a read that never returns (no FUSE)");
     }
-    assert!(said.ends_with("status 3\n"), "{said}");
+    assert!(said.ends_with("status 2\n"), "{said}");
     let headline = said.lines().next().unwrap_or_default();
-    assert!(
-        headline.contains("did not answer: /sys/class/net"),
-        "{said}"
-    );
+    assert!(headline.contains("hangs in /sys/class/net"), "{said}");
+    // Its own children hang there; none crashes for it.
+    assert!(!said.contains("killed by signal"), "{said}");
 }
 
 #[test]
