@@ -25,7 +25,7 @@ type RespondentName = (RespondentKind, Arc<str>);
 struct Tally {
     asked: u64,
     failed: u64,
-    crashed: u64,
+    of_asker: u64,
 }
 
 impl Tally {
@@ -39,7 +39,7 @@ struct Failure<'r> {
     question: &'r Question,
     parts: Vec<RespondentName>,
     reason: String,
-    is_crash: bool,
+    is_of_asker: bool,
     is_stuck: bool,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn state(recording: &Recording, facts: &mut Facts, of: Id, ended: &[(
             },
             is_stuck: matches!(&reply.said, Err(Refusal::Stuck(_))),
             reason,
-            is_crash: matches!(&reply.said, Err(Refusal::Crash(_))),
+            is_of_asker: reply.said.as_ref().is_err_and(is_of_asker),
         };
         let failures = refused.into_iter().map(failed).collect();
         for (part, found) in attribute(recording, &places, failures) {
@@ -221,6 +221,14 @@ fn is_below(question: &Question, devices: &[(String, u64)]) -> bool {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     devices.iter().any(|(device, _)| is_of(device))
+}
+
+/// Whether the asking process failed, by a crash or for want of files or memory: that tells nothing of what it asked.
+fn is_of_asker(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Crash(_) | Refusal::Errno(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
+    )
 }
 
 /// The directories whose entries are devices.
@@ -361,7 +369,7 @@ fn attribute(
         for part in &failure.parts {
             let tally = tallies.entry(part.clone()).or_default();
             tally.failed += 1;
-            tally.crashed += u64::from(failure.is_crash);
+            tally.of_asker += u64::from(failure.is_of_asker);
         }
     }
     failures.sort_by(|a, b| a.question.cmp(b.question));
@@ -392,7 +400,7 @@ fn attribute(
                     true => format!("a process hangs in {}, and cannot be killed", part.1),
                     false => "none".into(),
                 },
-                mostly: (tally.failed - tally.crashed) * 2 > tally.asked,
+                mostly: (tally.failed - tally.of_asker) * 2 > tally.asked,
                 reason: format!("{}: {}", failure.reason, failure.question),
             });
         entry.failed += 1;
