@@ -42,7 +42,7 @@ allowed() { # TRACE
               "timerfd_create timerfd_settime signalfd4 pipe pipe2 dup dup2 dup3 fcntl flock socketpair memfd_create " \
               "clone clone3 fork vfork wait4 waitid exit exit_group setpgid setsid pidfd_open " \
               "getsockname getpeername getsockopt recvfrom recvmsg recvmmsg recv shutdown " \
-              "arch_prctl prctl restart_syscall fadvise64 posix_fadvise", names)
+              "setitimer arch_prctl prctl restart_syscall fadvise64 posix_fadvise", names)
         for (i in names) harmless[names[i]] = 1
         # The numbers of RDMA_NLDEV_CMD_* that only get.
         split("1 5 6 9 10 11 12 13 14 15 17 19 20 21 22 23 24 25", gets)
@@ -56,6 +56,8 @@ allowed() { # TRACE
     # which protocol a netlink socket speaks: strace can name it only where netlink_diag is loaded
     match(line, /^socket\(AF_NETLINK, [A-Z_|]+, NETLINK_[A-Z_0-9]+/) { opened[pid] = substr(line, RSTART, RLENGTH); sub(/.*, /, "", opened[pid]) }
     line ~ /^(socket\(|<\.\.\. socket resumed>).* = [0-9]+<NETLINK:/ { protocols[inode(line)] = opened[pid] }
+    # memory that a process shares with its children, who open it by the number of its descriptor
+    match(line, /memfd_create.* = [0-9]+<\/memfd:/) { fd = line; sub(/^.* = /, "", fd); sub(/<.*/, "", fd); memory["/proc/" pid "/fd/" fd] = 1 }
     # the clock is asked, not set: what it was asked with may come on the line that ends the call
     line ~ /^<\.\.\. (adjtimex|clock_adjtime) resumed>/ && line !~ /modes=0[,}]/ { print $0; offences++ }
     line ~ /^(\+\+\+|---)/ || line ~ /^<\.\.\. .* resumed>/ { next }
@@ -83,6 +85,7 @@ allowed() { # TRACE
             if (flags !~ /O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)|0x/ && flags ~ /O_(RDONLY|PATH)/) return 1
             # a rehearsal writes to files without a name, which are gone when they are closed
             if (flags ~ /O_TMPFILE/) return flags !~ /O_(CREAT|TRUNC)/ && path ~ /^\/(dev\/shm|tmp)$/
+            if (path in memory) return flags !~ /O_(CREAT|TRUNC|TMPFILE)/
             # a character device changes nothing by being opened; whether it can be is the question
             return flags ~ /O_(RDWR|WRONLY)/ && flags !~ /O_(CREAT|TRUNC|TMPFILE)/ &&
                 path ~ /^\/dev\/(null|infiniband\/(uverbs[0-9]+|umad[0-9]+|rdma_cm))$/
