@@ -94,6 +94,8 @@ fn is_of_its_kind(question: &Question, answer: &Answer) -> bool {
         Question::Stat(_) | Question::StatVfs(_) | Question::Open(_) | Question::Env(_) => {
             matches!(answer, Answer::Value(value) if value.is_object())
         }
+        // What its readers take of a file is text.
+        Question::Call(call) if &*call.name == "named_file" => matches!(answer, Answer::Text(_)),
         Question::Call(_) | Question::Bench(_) | Question::Wait(_) => {
             let is_whole = |v: &Value| v.is_object() || v.is_array() || v.is_number();
             matches!(answer, Answer::Value(value) if is_whole(value))
@@ -224,5 +226,9 @@ mod tests {
         assert!(malformed(&Question::list("/sys"), &text("")).is_some());
         let port = Question::call("ibv_query_port", []);
         assert!(malformed(&port, &Answer::from(Value::Null)).is_some());
+        let named = Question::call("named_file", [("path", "/etc/nccl.conf".into())]);
+        assert_eq!(malformed(&named, &text("NCCL_DEBUG=WARN\r\n")), None);
+        assert_eq!(malformed(&named, &text("")), None);
+        assert!(malformed(&named, &Answer::from(Value::Null)).is_some());
     }
 }
