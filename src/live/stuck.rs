@@ -2,12 +2,14 @@
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::IntoRawFd as _;
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::json;
 
-use super::{clock, files, places, worker};
+use super::worker::{self, child::wait_until};
+use super::{clock, files, places};
 use crate::source::{Answer, Refusal};
 
 /// What each child holds a lock on, shared, for as long as it lives: the kernel's list of locks then names the children in one reading.
@@ -44,6 +46,9 @@ pub(super) struct StuckProcess {
     pub(super) place: Option<String>,
     /// When it started, in nanoseconds of `CLOCK_BOOTTIME`.
     started_ns: u64,
+    pid: u32,
+    /// Its threads that were in uninterruptible sleep.
+    sleeps: Vec<Sleep>,
 }
 
 /// Lets later runs find this child, should it hang.
@@ -62,7 +67,60 @@ pub(super) fn mark() {
     }
 }
 
-/// The children of earlier runs that hang: those of this user that have been killed and are still there.
+/// How long a killed process waits in the kernel without being woken before it hangs: on a node whose processors, disks or locks are busy it is woken sooner.
+const PERSISTS: Duration = Duration::from_secs(5);
+
+/// Which of these children, all of them killed, hang: a thread of it is in uninterruptible sleep, and is not woken for a while.
+pub(super) fn that_hang(children: &mut [&mut Child]) -> Vec<bool> {
+    let before: Vec<Vec<Sleep>> = children.iter().map(|child| sleeps(child.id())).collect();
+    let until = clock::now() + PERSISTS;
+    let looked_at = children.iter_mut().zip(&before);
+    let hangs = |(child, before): (&mut &mut Child, &Vec<Sleep>)| {
+        !before.is_empty()
+            && wait_until(child, until).is_none()
+            && is_any_still(before, &sleeps(child.id()))
+    };
+    looked_at.map(hangs).collect()
+}
+
+/// A thread in uninterruptible sleep.
+#[derive(PartialEq)]
+struct Sleep {
+    thread: String,
+    /// The lines of its status that say how often it was woken or suspended (proc_pid_status(5)).
+    switches: Vec<String>,
+}
+
+fn is_any_still(before: &[Sleep], now: &[Sleep]) -> bool {
+    before.iter().any(|sleep| now.contains(sleep))
+}
+
+/// The threads of a process that are in uninterruptible sleep.
+fn sleeps(pid: u32) -> Vec<Sleep> {
+    let threads = super::nccl_files::names(format!("/proc/{pid}/task").as_ref());
+    let sleep = |thread: String| {
+        let status = files::text(None, &format!("/proc/{pid}/task/{thread}/status"))?;
+        sleep_of(&status).map(|switches| Sleep { thread, switches })
+    };
+    threads.into_iter().filter_map(sleep).collect()
+}
+
+/// Of a thread in uninterruptible sleep the lines that count its switches.
+fn sleep_of(status: &str) -> Option<Vec<String>> {
+    let is_asleep = |line: &str| {
+        let state = line.strip_prefix("State:");
+        state.is_some_and(|state| state.trim_start().starts_with('D'))
+    };
+    let switches = status
+        .lines()
+        .filter(|line| line.contains("ctxt_switches:"));
+    status
+        .lines()
+        .any(is_asleep)
+        .then(|| switches.map(str::to_owned).collect())
+}
+
+/// The children of earlier runs that hang: those of this user that have been killed and are still there, and are not woken.
 pub(super) fn of_earlier_runs(before_ns: u64) -> Vec<StuckProcess> {
     let Some(locks) = files::text(None, "/proc/locks") else {
         return Vec::new();
@@ -71,7 +129,12 @@ pub(super) fn of_earlier_runs(before_ns: u64) -> Vec<StuckProcess> {
     found.sort_unstable();
     found.dedup();
     let stuck = found.into_iter().filter_map(stuck_child);
-    stuck.filter(|one| one.started_ns < before_ns).collect()
+    let mut stuck: Vec<StuckProcess> = stuck.filter(|one| one.started_ns < before_ns).collect();
+    if !stuck.is_empty() {
+        std::thread::sleep(PERSISTS);
+        stuck.retain(|one| is_any_still(&one.sleeps, &sleeps(one.pid)));
+    }
+    stuck
 }
 
 /// `1: FLOCK  ADVISORY  READ  1234 00:05:4 0 EOF`: the process.
@@ -103,6 +166,8 @@ fn stuck_child(pid: u32) -> Option<StuckProcess> {
     Some(StuckProcess {
         place: place_of(pid),
         started_ns: ticks.saturating_mul(1_000_000_000 / TICKS_PER_SECOND),
+        pid,
+        sleeps: sleeps(pid),
     })
 }
 
@@ -146,10 +211,7 @@ fn place_of_call(pid: u32, numbers: &[u64]) -> Option<String> {
     if [libc::SYS_openat, libc::SYS_openat2].contains(&call) {
         let path = text_at(pid, second)?;
         let is_directory = call == libc::SYS_openat && open(libc::O_DIRECTORY);
-        return Some(match is_directory {
-            true => places::of_directory(&path).to_owned(),
-            false => places::of_file(&path).to_owned(),
-        });
+        return Some(place(&path, is_directory));
     }
     if [
         libc::SYS_newfstatat,
@@ -159,16 +221,12 @@ fn place_of_call(pid: u32, numbers: &[u64]) -> Option<String> {
     ]
     .contains(&call)
     {
-        return Some(places::of_file(&text_at(pid, second)?).to_owned());
+        return Some(place(&text_at(pid, second)?, false));
     }
     if PATH_FIRST.contains(&call) {
         let path = text_at(pid, first)?;
-        return Some(
-            match call == OPEN && second & libc::O_DIRECTORY as u64 != 0 {
-                true => places::of_directory(&path).to_owned(),
-                false => places::of_file(&path).to_owned(),
-            },
-        );
+        let is_directory = call == OPEN && second & libc::O_DIRECTORY as u64 != 0;
+        return Some(place(&path, is_directory));
     }
     if [
         libc::SYS_read,
@@ -181,12 +239,18 @@ fn place_of_call(pid: u32, numbers: &[u64]) -> Option<String> {
     {
         let path = rustix::fs::readlink(format!("/proc/{pid}/fd/{first}"), Vec::new()).ok()?;
         let path = path.to_string_lossy().into_owned();
-        return Some(match call == libc::SYS_getdents64 {
-            true => places::of_directory(&path).to_owned(),
-            false => places::of_file(&path).to_owned(),
-        });
+        return Some(place(&path, call == libc::SYS_getdents64));
     }
     None
+}
+
+fn place(path: &str, is_directory: bool) -> String {
+    let place = if is_directory {
+        places::of_directory(path)
+    } else {
+        places::of_file(path)
+    };
+    place.to_owned()
 }
 
 /// A path in a process's memory; it begins with `/`.
@@ -244,6 +308,23 @@ mod tests {
         assert!(!was_killed(
             "SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n"
         ));
+    }
+
+    #[test]
+    fn a_process_that_is_woken_does_not_hang() {
+        let status = |state: &str, switches: u32| {
+            format!("Name:\tx\nState:\t{state}\nvoluntary_ctxt_switches:\t{switches}\n")
+        };
+        let sleep = |count| {
+            let switches = sleep_of(&status("D (disk sleep)", count)).unwrap();
+            let thread = "1".to_owned();
+            vec![Sleep { thread, switches }]
+        };
+        assert!(is_any_still(&sleep(7), &sleep(7)));
+        assert!(!is_any_still(&sleep(7), &sleep(8)));
+        assert!(!is_any_still(&sleep(7), &[]));
+        assert_eq!(sleep_of(&status("R (running)", 7)), None);
+        assert_eq!(sleep_of(&status("Z (zombie)", 7)), None);
     }
 
     #[test]

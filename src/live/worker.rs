@@ -91,19 +91,37 @@ struct Running {
     end_said: bool,
     /// Whether its probe restarts in another process: further lines are dropped.
     given_up: bool,
+    /// Whether its process hangs in the kernel, where SIGKILL does not end it.
+    hangs: bool,
 }
 
-impl Running {
-    /// Kills its process. One that does not end stays: it hangs in the kernel.
-    fn kill(&mut self, places: Option<&Places>) {
-        let Some(child) = &mut self.child else { return };
+/// Kills the processes of those that were silent for too long. One that hangs in the kernel stays; one that only gets no processor, as on a busy node, ends when it does.
+fn kill(silent: &mut [&mut Running], places: Option<&Places>) {
+    for running in silent.iter_mut() {
+        let Some(child) = &mut running.child else {
+            continue;
+        };
         kill_group(child);
         if wait_a_moment(child).is_some() {
-            if let Some(places) = places {
-                places.release(child.id());
-            }
-            self.child = None;
+            release(places, child);
+            running.child = None;
         }
+    }
+    let left = silent.iter_mut().filter(|running| running.child.is_some());
+    let mut left: Vec<&mut Running> = left.map(|running| &mut **running).collect();
+    let mut children: Vec<&mut Child> = left.iter_mut().filter_map(|r| r.child.as_mut()).collect();
+    let hang = stuck::that_hang(&mut children);
+    for (running, hangs) in left.into_iter().zip(hang) {
+        running.hangs = hangs;
+        if let Some(child) = running.child.as_ref().filter(|_| !hangs) {
+            release(places, child);
+        }
+    }
+}
+
+fn release(places: Option<&Places>, child: &Child) {
+    if let Some(places) = places {
+        places.release(child.id());
     }
 }
 
@@ -184,24 +202,31 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
                 closed,
                 end_said: closed,
                 given_up: false,
+                hangs: false,
             });
         }
         if running.iter().all(|r| r.closed) && waiting.is_empty() {
             break;
         }
         let now = clock::now();
-        for r in running.iter_mut().filter(|r| !r.closed && now >= r.ends) {
+        let silent = running.iter_mut().filter(|r| !r.closed && now >= r.ends);
+        let mut silent: Vec<&mut Running> = silent.collect();
+        kill(&mut silent, places);
+        for r in silent {
             // A busy node looks like a hanging one: each probe gets a second try with twice the time.
-            r.kill(places);
             // One that cannot be killed would hang again.
-            let is_stuck = r.child.is_some();
-            if !is_stuck && !r.end_said && now < last && tried.insert(r.name) {
+            if !r.hangs && !r.end_said && now < last && tried.insert(r.name) {
                 (r.closed, r.end_said, r.given_up) = (true, true, true);
                 recording.forget(r.name);
                 waiting.push_back((r.name, r.budget.saturating_sub(pause) * 2));
                 continue;
             }
             stop(r, &mut recording, since(), places);
+        }
+        // What they said meanwhile is not read yet.
+        let looked_after = clock::now().duration_since(now);
+        for r in &mut running {
+            r.ends = (r.ends + looked_after).min(last);
         }
         if now.duration_since(begun) >= Duration::from_millis(500) {
             let names: Vec<&str> = running
@@ -240,8 +265,8 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
             }
             Ok(Event::Closed(index)) => {
                 running[index].closed = true;
-                if let (Some(places), Some(child)) = (places, &running[index].child) {
-                    places.release(child.id());
+                if let Some(child) = &running[index].child {
+                    release(places, child);
                 }
                 reap(&mut running[index], &mut recording, since());
             }
@@ -356,7 +381,8 @@ fn stop(running: &mut Running, recording: &mut Recording, at: u64, places: Optio
     if idle {
         return;
     }
-    let place = running.child.as_ref().map(|child| {
+    let child = running.child.as_ref().filter(|_| running.hangs);
+    let place = child.map(|child| {
         let asked = recording.pending(running.name);
         let place = asked.and_then(places::of_question).map(str::to_owned);
         let place = place.or_else(|| stuck::place_of(child.id()));

@@ -17,7 +17,7 @@ use crate::place::{Scratch, doctor, free_port};
 use crate::process::{Ended, PATIENT, Running, start, wait_until};
 use rdma_doctor::cluster::frame::Frames;
 use rdma_doctor::cluster::handshake::NodeIdentity;
-use rdma_doctor::cluster::key::Trust;
+use rdma_doctor::cluster::key::{Key, Trust};
 use rdma_doctor::cluster::rendezvous::{JoinedNode, Rendezvous};
 use serde_json::json;
 
@@ -55,6 +55,19 @@ fn recording(fixture: &str) -> PathBuf {
 }
 
 pub(crate) const ROCE: &str = "modelled-roce.jsonl";
+
+/// Rank 2 of three, which has the key and whose recording the test makes.
+pub(crate) fn last_of_three(port: u16) -> JoinedNode {
+    let own = NodeIdentity {
+        version: env!("CARGO_PKG_VERSION").into(),
+        job: String::new(),
+        rank: 2,
+        ranks: 3,
+        name: "bomber".into(),
+    };
+    let trust = Trust::Key(Key::from_text(KEY).unwrap());
+    JoinedNode::join("localhost", port, &own, &trust, PATIENT, false).unwrap()
+}
 
 /// Waits until somebody on this machine listens at a port.
 pub(crate) fn wait_for(port: u16) {

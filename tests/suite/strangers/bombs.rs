@@ -2,13 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use rdma_doctor::cluster::handshake::NodeIdentity;
-use rdma_doctor::cluster::key::{Key, Trust};
-use rdma_doctor::cluster::rendezvous::JoinedNode;
-
 use crate::place::{Scratch, doctor, free_port};
-use crate::process::{PATIENT, start};
-use crate::together::{KEY, ROCE, replaying, wait_for};
+use crate::process::start;
+use crate::together::{KEY, ROCE, last_of_three, replaying, wait_for};
 
 const HEAD: &[u8] = b"{\"rdma-doctor-recording\":\"1.0\",\"node\":\"n9\"}\n";
 
@@ -121,15 +117,7 @@ fn a_rank_that_sends_a_bomb_is_named_and_the_others_are_judged() {
     let rank_0 = start(rank_0.env("RDMA_DOCTOR_KEY", KEY));
     wait_for(port);
     let rank_1 = start(replaying(1, 3, port, ROCE).env("RDMA_DOCTOR_KEY", KEY));
-    let own = NodeIdentity {
-        version: env!("CARGO_PKG_VERSION").into(),
-        job: String::new(),
-        rank: 2,
-        ranks: 3,
-        name: "bomber".into(),
-    };
-    let trust = Trust::Key(Key::from_text(KEY).unwrap());
-    let mut rank_2 = JoinedNode::join("localhost", port, &own, &trust, PATIENT, false).unwrap();
+    let mut rank_2 = last_of_three(port);
     let numbers = format!("\"value\":[0{}]", ",0".repeat(2 << 20));
     rank_2.send(&bomb(&reply(&numbers), 500)).unwrap();
     let ended = rank_0.ends();

@@ -5,14 +5,11 @@
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
 
-use rdma_doctor::cluster::handshake::NodeIdentity;
-use rdma_doctor::cluster::key::{Key, Trust};
-use rdma_doctor::cluster::rendezvous::JoinedNode;
 use serde_json::json;
 
 use crate::place::{Scratch, doctor, free_port};
-use crate::process::{Ended, PATIENT, start};
-use crate::together::{KEY, ROCE, replaying, wait_for};
+use crate::process::{Ended, start};
+use crate::together::{KEY, ROCE, last_of_three, replaying, wait_for};
 
 /// Lowers the limits of one input: megabytes and seconds.
 const LIMITS: &str = "RDMA_DOCTOR_JUDGING";
@@ -197,15 +194,7 @@ fn a_rank_whose_recording_takes_too_much_memory_is_named_and_the_others_are_told
     let rank_0 = start(rank_0.env("RDMA_DOCTOR_KEY", KEY).env(LIMITS, "48,30"));
     wait_for(port);
     let rank_1 = start(replaying(1, 3, port, ROCE).env("RDMA_DOCTOR_KEY", KEY));
-    let own = NodeIdentity {
-        version: env!("CARGO_PKG_VERSION").into(),
-        job: String::new(),
-        rank: 2,
-        ranks: 3,
-        name: "bomber".into(),
-    };
-    let trust = Trust::Key(Key::from_text(KEY).unwrap());
-    let mut rank_2 = JoinedNode::join("localhost", port, &own, &trust, PATIENT, false).unwrap();
+    let mut rank_2 = last_of_three(port);
     let packed = zstd::encode_all(large().as_bytes(), 1).unwrap();
     rank_2.send(&packed).unwrap();
     let ended = rank_0.ends();
