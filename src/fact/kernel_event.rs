@@ -89,6 +89,8 @@ words! {
         DiskFailed = "disk-failed",
         /// NVIDIA: the driver cannot read which NVLinks found a peer, and tries again and again.
         NvlinkDiscovery = "nvlink-discovery",
+        /// A driver of RDMA devices or GPUs reports a trouble that is of no other class.
+        Uncatalogued = "uncatalogued",
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno as Sys;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use crate::source::kernel_log_markers::{MARKERS, MOST_OF_KIND};
+use crate::source::kernel_log_markers::{MARKERS, MOST_OF_KIND, marker};
 use crate::source::{Answer, Refusal};
 
 pub use copied::ask as ask_copy;
@@ -58,7 +58,7 @@ struct Log {
 /// Of what a line is one: its marker, its device, and of an Xid its number too, so that a flood of
 /// one hides no other.
 fn kind(text: &str) -> Option<(usize, String)> {
-    let marker = MARKERS.iter().position(|marker| text.contains(marker))?;
+    let marker = marker(text)?;
     let xid = text
         .split_once("Xid (")
         .and_then(|(_, rest)| rest.split_once(','))
@@ -82,7 +82,7 @@ impl Log {
             self.first = Some(line.at);
             self.from_boot = line.text.contains("Linux version ");
         }
-        if !MARKERS.iter().any(|marker| line.text.contains(marker)) {
+        if marker(&line.text).is_none() {
             return;
         }
         self.matching += 1;

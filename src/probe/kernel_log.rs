@@ -37,7 +37,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let log = match ask.read::<Log>(question) {
         Fact::Known(log, _) => log,
         Fact::Unknown(gap) => {
-            for &class in EventClass::ALL {
+            for &class in EventClass::ALL.iter().filter(|class| is_listed(**class)) {
                 let id = facts.instance(Subject::KernelEvent, node, class.word());
                 facts.know(id, fact::CLASS, class, &origin);
                 unknown(facts, id, &gap);
@@ -210,11 +210,18 @@ struct Group<'l> {
     end: Option<&'static str>,
 }
 
+/// Whether the lines of a class are known: of the others nobody can tell that there is none.
+fn is_listed(class: EventClass) -> bool {
+    class != EventClass::Uncatalogued
+}
+
 /// Whether a log from which the lines with these markers were taken has all lines of a class.
 fn are_lines_told(class: EventClass, markers: &[impl AsRef<str>]) -> bool {
     let told = |part: &&str| markers.iter().any(|m| part.contains(m.as_ref()));
-    classes::rules(class)
-        .all(|(.., all, any)| all.iter().any(told) || (!any.is_empty() && any.iter().all(told)))
+    // Nobody knows all words of a trouble.
+    is_listed(class)
+        && classes::rules(class)
+            .all(|(.., all, any)| all.iter().any(told) || (!any.is_empty() && any.iter().all(told)))
 }
 
 /// The classes of which a log with these markers has all lines.

@@ -6,6 +6,7 @@ use super::nvlink_registers;
 use crate::fact::BitRate;
 use crate::fact::kernel_event::EventClass::{self, *};
 use crate::fact::kernel_event::LinkError;
+use crate::source::kernel_log_markers::tells_trouble;
 
 /// Those that recordings before 0.2 did not look for: the last of them.
 pub(super) const LATER: &[EventClass] = EventClass::ALL.split_at(30).1;
@@ -53,10 +54,10 @@ pub(super) struct Event {
 impl Event {
     /// The line's event, if it is of this class.
     pub(super) fn of(class: EventClass, line: &str) -> Option<Event> {
-        let has = |part: &&str| line.contains(part);
-        let fits =
-            |(.., all, any): &&Rule| all.iter().all(has) && (any.is_empty() || any.iter().any(has));
-        let (_, place, ..) = rules(class).find(fits)?;
+        if class == Uncatalogued {
+            return is_uncatalogued(line).then(Event::uncatalogued);
+        }
+        let (_, place, ..) = rules(class).find(|rule| fits(rule, line))?;
         let code = match class {
             Xid if !line.contains("Xid (") => Some(FELL_OFF_CODE),
             Xid | SXid => number_after(line, "): "),
@@ -106,6 +107,30 @@ impl Event {
             .unwrap_or(LinkError::NotPrinted),
         })
     }
+}
+
+impl Event {
+    fn uncatalogued() -> Self {
+        Event {
+            about: "none".into(),
+            code: None,
+            fatal: false,
+            bandwidth: None,
+            link_error: LinkError::NotPrinted,
+        }
+    }
+}
+
+/// Whether a driver tells of a trouble that no rule knows. What a rule has and its class leaves out
+/// is known too.
+fn is_uncatalogued(line: &str) -> bool {
+    tells_trouble(line) && !RULES.iter().any(|rule| fits(rule, line))
+}
+
+/// Whether a line has the texts of a rule.
+fn fits((.., all, any): &Rule, line: &str) -> bool {
+    all.iter().all(|part| line.contains(part))
+        && (any.is_empty() || any.iter().any(|part| line.contains(part)))
 }
 
 /// Whether a line says that the trouble of this class about this thing is over: how it ended.
