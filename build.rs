@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 21] = [
     "src/derive/comparison/comparison_labels.toml",
     "src/derive/cuda_errors.toml",
     "src/derive/nccl/ranges.toml",
@@ -19,6 +19,7 @@ const TABLES: [&str; 20] = [
     "src/launch_variables.toml",
     "src/live/verbs/library/completion.toml",
     "src/nccl_log/events.toml",
+    "src/nccl_log/failure_words.toml",
     "src/nccl_log/messages.toml",
     "src/nccl_log/shapes.toml",
     "src/probe/ethtool/speeds.toml",

@@ -12,6 +12,7 @@
 //! mtu_mismatch  words for two ends with different RDMA MTUs
 //! launch   what launchers say of the number of nodes
 //! event    messages that say that something failed, or may explain why: tables
+//! failure_words  what else says that something failed
 //! rare_grams  what few lines hold that are not of NCCL
 //! setting  settings of NCCL in commands and files
 //! sign     lines of the program around NCCL that tell how its work goes
@@ -30,6 +31,7 @@ pub mod digest;
 pub mod event;
 pub mod event_table;
 mod excerpt;
+pub mod failure_words;
 pub mod gather;
 pub mod grams;
 pub mod launch;

@@ -199,6 +199,8 @@ words! {
         EngineStuck = "engine-stuck",
         /// A Python exception that names none of the above.
         Exception = "exception",
+        /// A line that says that something failed, in words of no table.
+        Uncatalogued = "uncatalogued",
     }
 }
 
@@ -213,6 +215,8 @@ words! {
         Warning = "warning",
         /// It is worth knowing where something else is wrong; alone it is nothing.
         Benign = "benign",
+        /// It says that something failed; what that means for the run is not known.
+        Unknown = "unknown",
     }
 }
 

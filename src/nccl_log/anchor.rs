@@ -64,6 +64,11 @@ pub enum AnchorPosition {
     Unknown,
 }
 
+impl AnchorPosition {
+    /// No needle is in the line.
+    pub(super) const NOWHERE: Self = AnchorPosition::None(FoundNeedles(0));
+}
+
 /// The needles that are in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundNeedles(Needles);

@@ -6,6 +6,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use super::event_table::{class, is_shape, match_framework, match_info, match_warning};
+use super::failure_words;
 use super::message::{MessageGroup, is_unwinding, known_group};
 
 /// Which text an event is looked for in.
@@ -26,6 +27,8 @@ pub enum MessageClass {
     Event(u16),
     /// A line of a function that passed a failure on.
     Unwinding,
+    /// It says that something failed, in words that no row has.
+    Unlisted,
     /// Counted under this sort.
     Known(MessageGroup),
     /// Not recognised.
@@ -45,31 +48,39 @@ impl ClassCache {
     /// The class of a message, cached by its shape.
     pub fn classify(&mut self, kind: MessageKind, message: &[u8]) -> MessageClass {
         let key = (kind, hash_without(message, 1));
-        if let Some(is) = self.known.get(&key) {
-            return *is;
+        let is = match self.known.get(&key) {
+            Some(is) => *is,
+            None => {
+                let is = classify(kind, message);
+                if self.known.len() >= SHAPES {
+                    self.known.clear();
+                }
+                self.known.insert(key, is);
+                is
+            }
+        };
+        // `0 errors` and `3 errors` are of one shape.
+        if is == MessageClass::Nothing && failure_words::says_failure(message) {
+            return MessageClass::Unlisted;
         }
-        let is = classify(kind, message);
-        if self.known.len() >= SHAPES {
-            self.known.clear();
-        }
-        self.known.insert(key, is);
         is
     }
 }
 
 /// Whether a line of a program other than NCCL says what went wrong, and not only that something did.
 pub fn names_cause(line: &[u8]) -> bool {
-    match_framework(line).is_some_and(|row| {
-        let general = [
-            "exception",
-            "torch-teardown",
-            "torch-heartbeat",
-            "result-wrong",
-            "bus-error",
-            "process-ended",
-        ];
-        is_shape(row) || !general.contains(&class(row))
-    })
+    let Some(row) = match_framework(line) else {
+        return failure_words::says_failure(line);
+    };
+    let general = [
+        "exception",
+        "torch-teardown",
+        "torch-heartbeat",
+        "result-wrong",
+        "bus-error",
+        "process-ended",
+    ];
+    is_shape(row) || !general.contains(&class(row))
 }
 
 fn classify(kind: MessageKind, message: &[u8]) -> MessageClass {

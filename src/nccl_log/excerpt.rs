@@ -82,6 +82,11 @@ impl Excerpt {
         }
     }
 
+    /// Whether each line is kept.
+    pub(super) fn keeps_all(&self) -> bool {
+        self.room > 0
+    }
+
     /// Whether a line without a needle is not kept.
     pub(super) fn is_idle(&self) -> bool {
         self.room == 0 && self.behind == 0

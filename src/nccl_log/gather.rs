@@ -3,6 +3,7 @@
 mod channel_counts;
 mod class_counts;
 mod kept_lines;
+mod unlisted_failures;
 mod writers;
 
 pub use self::kept_lines::{Limits, TOLD_APART};
@@ -10,6 +11,7 @@ pub use self::kept_lines::{Limits, TOLD_APART};
 use self::channel_counts::{ChannelCounts, RecentChannel};
 use self::class_counts::ClassCounts;
 use self::kept_lines::{ExtraRoom, KeptLines, hash};
+use self::unlisted_failures::UnlistedFailures;
 use self::writers::Writers;
 use super::anchor::{ANCHORS, AnchorPosition, ScannedPart};
 use super::channel;
@@ -17,6 +19,7 @@ use super::digest::Digest;
 use super::event::{self, ClassCache, MessageClass, MessageKind};
 use super::event_table;
 use super::excerpt::Excerpt;
+use super::failure_words;
 use super::launch::Launches;
 use super::line_template::LineTemplates;
 use super::message::{self, DedupScope, MessageAction, MessageGroup};
@@ -118,6 +121,7 @@ struct Gather {
     writers: Writers,
     of_class: ClassCounts,
     channels: ChannelCounts,
+    unlisted: UnlistedFailures,
     sorts: [u64; MessageGroup::ALL.len()],
     left_out: [u64; MessageGroup::ALL.len()],
     /// Lines that had no place, of processes of which not even a few are kept.
@@ -151,7 +155,11 @@ impl Lines for Gather {
             match part {
                 // Nearly all lines of a log of NCCL are not looked at for other tools.
                 ScannedPart::Between(from, to, other) => {
-                    self.excerpt.lines(lines, from, to, number, other);
+                    let between = lines.get(..to).unwrap_or(lines);
+                    self.excerpt.lines(between, from, to, number, other);
+                    if self.excerpt.keeps_all() {
+                        self.between(between, from, number);
+                    }
                 }
                 ScannedPart::Line(_, AnchorPosition::None(found))
                     if found.only_signs()
@@ -203,6 +211,21 @@ impl Gather {
             } else {
                 self.part(number, part, AnchorPosition::Unknown);
             }
+        }
+    }
+
+    /// The lines from `from` on, of which the first has this number and none has a needle: some may say that something failed.
+    fn between(&mut self, lines: &[u8], mut from: usize, mut number: u64) {
+        while let Some(hit) = failure_words::next(lines, from) {
+            let passed = lines.get(from..hit).unwrap_or(&[]);
+            number += memchr::memchr_iter(b'\n', passed).count() as u64;
+            let begin = memchr::memrchr(b'\n', passed).map_or(from, |at| from + at + 1);
+            let rest = lines.get(begin..).unwrap_or(&[]);
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = rest.get(..length).unwrap_or(&[]);
+            self.line(number, line, AnchorPosition::NOWHERE);
+            from = begin + length + 1;
+            number += 1;
         }
     }
 
@@ -281,18 +304,26 @@ impl Gather {
         }
         // A launcher's command line gives the number of nodes, and may set variables.
         let launched = !any && self.launches.line(number, line);
-        if !any
-            && !launched
-            && let MessageClass::Event(row) = self.classes.classify(MessageKind::Framework, line)
-        {
-            self.event(
-                event_table::class(usize::from(row)),
-                LogMessage::by_nobody(number, line),
-            );
-        } else if seldom && rare_grams::sets(line) {
-            let said = LogMessage::by_nobody(number, line);
-            self.keep(MessageGroup::Other, DedupScope::Host, said.text, said);
+        let said = LogMessage::by_nobody(number, line);
+        let class = match any || launched {
+            true => MessageClass::Nothing,
+            false => self.classes.classify(MessageKind::Framework, line),
+        };
+        match class {
+            MessageClass::Event(row) => self.event(event_table::class(usize::from(row)), said),
+            _ if seldom && rare_grams::sets(line) => {
+                self.keep(MessageGroup::Other, DedupScope::Host, said.text, said);
+            }
+            MessageClass::Unlisted => self.perhaps_failure(said),
+            _ => {}
         }
+    }
+
+    fn perhaps_failure(&mut self, said: LogMessage<'_>) {
+        self.signs.cut();
+        let LogMessage { number, text, .. } = said;
+        self.unlisted
+            .add(number, event::identity(said.message), text);
     }
 
     /// PyTorch writes `Last error:`, and on the next line what NCCL said last at level WARN: the two become one.
@@ -373,6 +404,10 @@ impl Gather {
         match self.classes.classify(kind, said.message) {
             MessageClass::Event(row) => self.event(event_table::class(usize::from(row)), said),
             MessageClass::Unwinding => self.event("unwinding", said),
+            MessageClass::Unlisted => {
+                self.count(MessageGroup::Unlisted);
+                self.perhaps_failure(said);
+            }
             MessageClass::Known(sort) => self.count(sort),
             MessageClass::Nothing => self.count(MessageGroup::Unlisted),
         }
@@ -493,6 +528,13 @@ impl Gather {
                 .collect()
         };
         let found = self.excerpt.finish();
+        let failures = self.unlisted.outside(&found.blocks);
+        let mut kept = self.kept.finish();
+        self.sorts[MessageGroup::Event as usize] += failures.len() as u64;
+        if !failures.is_empty() {
+            kept.extend(failures);
+            kept.sort_by_key(|kept| kept.line);
+        }
         let mut not_read = found.left_out;
         let unheard = LeftOut::counted(self.unheard, "line", UNHEARD);
         for more in [unheard, self.writers.left_out(), self.channels.left_out()] {
@@ -503,7 +545,7 @@ impl Gather {
             bytes: self.bytes,
             lines: self.lines,
             sorts: by_sort(&self.sorts),
-            kept: self.kept.finish(),
+            kept,
             processes: self.writers.finish(),
             crowd: self.channels.finish(),
             left_out: by_sort(&self.left_out),

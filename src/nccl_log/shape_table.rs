@@ -45,7 +45,7 @@ pub(super) fn position(line: &[u8]) -> Option<usize> {
 }
 
 /// Whether a sentence speaks of a failure that may be: a guide's, or a program's that helps.
-fn is_advice(before: &[u8]) -> bool {
+pub(super) fn is_advice(before: &[u8]) -> bool {
     let text = before.trim_ascii_start();
     let text = text.strip_prefix(b"-").unwrap_or(text).trim_ascii_start();
     text.starts_with(b"If ") || contains(before, ". If ") || contains(before, "e.g.")
@@ -59,7 +59,7 @@ fn is_passed_over(line: &[u8]) -> bool {
 }
 
 /// Whether what follows is in quotation marks, as source code and manuals have messages; the value of a field does too, and is none.
-fn is_quoted(before: &[u8]) -> bool {
+pub(super) fn is_quoted(before: &[u8]) -> bool {
     let count = |mark: u8| memchr::memchr_iter(mark, before).count();
     if count(b'`') % 2 == 1 {
         return true;

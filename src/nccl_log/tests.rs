@@ -24,6 +24,7 @@ fn fate(level: LogLevel, message: &str) -> String {
     let of = |is: MessageClass| match is {
         MessageClass::Event(row) => format!("event {}", event_table::class(usize::from(row))),
         MessageClass::Unwinding => "event unwinding".to_owned(),
+        MessageClass::Unlisted => "failure".to_owned(),
         MessageClass::Known(sort) => sort.word().to_owned(),
         MessageClass::Nothing => "unlisted".to_owned(),
     };

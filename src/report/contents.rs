@@ -10,6 +10,7 @@ use super::{
 };
 use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis;
+use crate::fact::event::{self, LogClass};
 use crate::fact::{Facts, Subject, node};
 
 /// The contents of a report.
@@ -32,6 +33,8 @@ pub struct Contents {
     pub(super) withheld: u64,
     /// Whether there is no device, no run and no measurement.
     pub(super) is_empty: bool,
+    /// Whether a log has a line that reports a failure of which nothing is known.
+    pub(super) has_unknown_failure: bool,
 }
 
 impl Contents {
@@ -78,6 +81,7 @@ impl Contents {
             micros: recordings.iter().map(|one| one.micros).max().unwrap_or(0),
             withheld: withheld(facts),
             is_empty: is_empty(facts),
+            has_unknown_failure: has_unknown_failure(facts),
         }
     }
 
@@ -120,6 +124,15 @@ pub(super) fn is_empty(facts: &Facts) -> bool {
     ];
     let mut all = subjects.into_iter().flat_map(|subject| facts.all(subject));
     all.next().is_none()
+}
+
+/// Whether a line of a log reports a failure that no table has, and nothing else failed.
+pub(super) fn has_unknown_failure(facts: &Facts) -> bool {
+    let mut events = facts.all(Subject::Event);
+    events.any(|id| {
+        facts.known(id, event::CLASS) == Some(LogClass::Uncatalogued)
+            && facts.known(id, event::LEADS) == Some(true)
+    })
 }
 
 /// How many questions were refused for lack of permission, on all nodes.

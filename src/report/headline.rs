@@ -7,6 +7,9 @@ use super::{Contents, Finding, clause, many, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
 
+/// The check of lines that no table has.
+const NOT_IN_CATALOGUE: &str = "log/not-in-catalogue";
+
 /// The answer in one sentence. Of several nodes it says which the other causes are on.
 pub(super) fn headline(
     (exit, status): (Exit, &str),
@@ -15,6 +18,9 @@ pub(super) fn headline(
 ) -> String {
     let causes = &contents.causes;
     if exit == Exit::Undecided {
+        if let (Some(unknown), []) = (unknown_failure(notes), causes.as_slice()) {
+            return clause::headline(&unknown.sentence, &[], "");
+        }
         let why = why_undecided(contents);
         // The measurement is what the user asked for.
         let is_measured = |check: &str| {
@@ -84,6 +90,11 @@ fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&
         Exit::Errors => notes.first(),
         _ => None,
     })
+}
+
+/// The line of a log that reports a failure of which nothing is known: it leads where nothing else does.
+pub(super) fn unknown_failure(notes: &[Finding]) -> Option<&Finding> {
+    notes.iter().find(|note| note.check == NOT_IN_CATALOGUE)
 }
 
 /// How many causes there are besides the one that leads; `on` says where.

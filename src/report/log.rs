@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::headline::unknown_failure;
 use super::{EvidenceLine, Finding, Report, plural, some, text};
 use crate::check::Catalogue;
 use crate::exit::Exit;
@@ -270,6 +271,9 @@ fn headline(
             1 => said.push("one other cause below".into()),
             n => said.push(format!("{n} other causes below")),
         }
+    }
+    if let (Some(unknown), []) = (unknown_failure(&report.notes), report.causes.as_slice()) {
+        said.insert(0, unknown.sentence.clone());
     }
     said.extend(report.damage.first().cloned());
     said.join("; ")

@@ -219,6 +219,7 @@ impl ManyNodesReport {
         sum.counts.add(&part.counts);
         sum.micros = sum.micros.max(part.micros);
         sum.is_empty = part.is_empty && (at == 0 || sum.is_empty);
+        sum.has_unknown_failure |= part.has_unknown_failure;
         sum.withheld += part.withheld;
         sum.nodes.push(head);
         self.areas.add(part.areas, &name);
@@ -298,6 +299,7 @@ impl ManyNodesReport {
         }
         sum.waived.extend(writer.waived(verdicts));
         sum.is_empty = contents::is_empty(facts) && (sum.nodes.is_empty() || sum.is_empty);
+        sum.has_unknown_failure |= contents::has_unknown_failure(facts);
         sum.areas = self.areas.lines();
         let of_all = areas::of_all(catalogue, facts, (verdicts, &lacks), &policy.require);
         sum.areas.extend(of_all);

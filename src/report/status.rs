@@ -29,6 +29,8 @@ pub(super) fn status(
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
+    } else if contents.has_unknown_failure {
+        (Exit::Undecided, "undecided")
     } else if contents.withheld == 0 && areas::are_whole(&contents.areas) {
         (Exit::Healthy, "healthy")
     } else {

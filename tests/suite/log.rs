@@ -550,6 +550,13 @@ dunlin1$ ib_read_bw -d mlx5_9 -q 4 -D 5 --report_gbits 10.2.0.2
  65536      352343           0.00               36.90                0.070380
 ";
 
+/// A line of a program that nobody knows, and none after it that shows that the job went on.
+const UNCATALOGUED: &str = "\
+dunlin1:77:90 [0] NCCL INFO Using network IB
+dunlin2:78:91 [0] NCCL INFO Using network IB
+[zeppelin] rank 3: zp_rail_open: rail mlx5_4 could not be brought up: lease 0x81 expired before renewal
+";
+
 /// The fixtures that the generator writes; `RDMA_DOCTOR_BLESS=1` writes them anew.
 #[test]
 fn the_fixtures_are_those_of_the_generator() {
@@ -589,6 +596,11 @@ fn the_fixtures_are_those_of_the_generator() {
             "generated-log-refuted",
             "failures of which the same text rules out the usual cause, and others beside them",
             REFUTED.to_owned(),
+        ),
+        (
+            "generated-log-uncatalogued",
+            "a job beside which a program that no table has says that it failed",
+            UNCATALOGUED.to_owned(),
         ),
         (
             "generated-log-troubled",
@@ -797,7 +809,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 24] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 25] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -818,6 +830,7 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 24] = [
     ("log/test-below-adapters", "cases/test-results.md"),
     ("log/test-far-below-adapters", "cases/test-results.md"),
     ("log/test-latency-high", "cases/test-results.md"),
+    ("log/not-in-catalogue", "symptoms/not-in-catalogue.md"),
     ("log/test-slow-for-gpus", "cases/test-results.md"),
     ("log/failure-recovered", "cases/outcome.md"),
     ("log/shutdown-noise", "cases/outcome.md"),

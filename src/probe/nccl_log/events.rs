@@ -67,6 +67,7 @@ fn class_of(classes: &mut ClassCache, line: &Line<'_>) -> Option<(LogClass, Opti
             Some((class, event_table::call(row)))
         }
         MessageClass::Unwinding => Some((LogClass::Unwinding, None)),
+        MessageClass::Unlisted => Some((LogClass::Uncatalogued, None)),
         MessageClass::Known(_) | MessageClass::Nothing => None,
     }
 }
@@ -178,7 +179,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let (first, ordered) = first_failure(&events);
     let failed = first.is_some() || events.iter().any(Event::is_open_failure);
     let hidden = hidden(view, &course, &others, first.and_then(|at| events.get(at)));
-    let warned = warned.filter(|_| !failed);
+    let warned = warned.or_else(|| unknown(&events)).filter(|_| !failed);
     let open =
         |e: &Event<'_, '_>| e.is_open() && matches!(e.role, Role::Failure | Role::Consequence);
     let (outcome, at) = course.of_run(events.iter().any(open), &others);
@@ -502,6 +503,16 @@ fn warning_before_unwinding(view: &RunView<'_, '_>, events: &[Event<'_, '_>]) ->
         && warning.is_open()
         && !goes_on)
         .then_some(at)
+}
+
+/// The first line that no table has, where nothing else in the log is wrong.
+fn unknown(events: &[Event<'_, '_>]) -> Option<usize> {
+    let mut open = events.iter().filter(|event| event.is_open());
+    if open.any(|event| !matches!(event.role, Role::Unknown | Role::Benign)) {
+        return None;
+    }
+    let mut all = events.iter();
+    all.position(|event| event.role == Role::Unknown && event.is_open())
 }
 
 /// The first time of the events.

@@ -1,6 +1,7 @@
 //! Fields of an event's message beyond its class.
 
 use crate::fact::event::{LogClass, Role};
+use crate::nccl_log::failure_words;
 use crate::nccl_log::text::{after, number, number_after};
 
 use super::{completion_status, errno};
@@ -101,6 +102,10 @@ impl<'d> Fields<'d> {
             C::MtuMismatch => {
                 let at = message.find("MTU mismatch").unwrap_or(0);
                 fields.detail = message.get(at..).map(str::trim);
+            }
+            C::Uncatalogued => {
+                let writer = failure_words::writer(message);
+                fields.detail = Some(writer.unwrap_or("a program that it does not name"));
             }
             C::DuplicateGpu => fields.detail = word(message, "CUDA device ", &[' ']),
             C::P2pDisabled | C::P2pNvlinkDisabled => {
@@ -257,6 +262,7 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         // Flushed: the queue was in error before.
         C::Completion if fields.status == Some(5) => Role::Consequence,
         C::Completion => Role::Failure,
+        C::Uncatalogued => Role::Unknown,
         C::ProcessEnded if message.contains("Killed") => Role::Failure,
         C::ProcessEnded => match fields.status {
             // Aborted by itself, terminated by a launcher, ended with an ordinary failure: something failed before.

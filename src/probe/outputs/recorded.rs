@@ -7,6 +7,7 @@ use super::{OutputPlace, PROBE, left_out_question, question};
 use crate::left_out::{self, LeftOut};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
+use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::{Limits, Reader};
 use crate::probe::nccl_log;
 use crate::source::recording::Recording;
@@ -79,6 +80,8 @@ impl Evidence {
         let (of_log, outputs): (Vec<Block>, Vec<Block>) =
             (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
         let has_run = outputs.iter().any(is_of_benchmark);
+        // A line that says what failed is evidence, whoever wrote it; beside a tool's output the output is.
+        let is_event = outputs.is_empty() && digest.sorts.contains_key(MessageGroup::Event.word());
         for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
             match tool_output::is_read(&block.argv) {
                 true => self.add_block(file, block),
@@ -94,7 +97,7 @@ impl Evidence {
         if digest.outputs.iter().all(is_sentence) {
             digest.outputs.clear();
         }
-        if has_run || !digest.outputs.is_empty() || !digest.processes.is_empty() {
+        if has_run || is_event || !digest.outputs.is_empty() || !digest.processes.is_empty() {
             self.logs.push((file.to_owned(), digest));
         }
     }

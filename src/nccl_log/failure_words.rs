@@ -1,0 +1,134 @@
+//! Whether a line says that something failed: a net below the tables, for what no row knows.
+//!
+//! It reads words and no grammar, so that it says neither what failed nor how bad that is; a line of
+//! it is quoted, and never decides.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::shape_table::{is_advice, is_quoted};
+use super::text::run;
+
+/// Words that say that something failed.
+const FAILS: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.fails.rs"));
+/// Words of lines that report no failure, although they have one of those.
+const HARMLESS: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.harmless.rs"));
+/// How lines of source code, traces and shells begin.
+const OF_SOURCE: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.of_source.rs"));
+/// Levels below a warning.
+const QUIET: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.quiet.rs"));
+/// Words of sentences that people write.
+const SPOKEN: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.spoken.rs"));
+/// Programs, each with a text that its lines have.
+const WRITERS: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/failure_words.writers.rs"));
+
+/// A longer line is data, or a table: nobody says so much at once.
+const LONGEST: usize = 1024;
+/// A shorter one tells nothing that could be quoted.
+const SHORTEST: usize = 12;
+
+static ANY: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(FAILS));
+static EXCUSES: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| searcher(&[HARMLESS, QUIET, SPOKEN].concat()));
+
+fn searcher(words: &[&str]) -> Option<AhoCorasick> {
+    let mut builder = AhoCorasick::builder();
+    builder.ascii_case_insensitive(true).build(words).ok()
+}
+
+fn has(searcher: &Option<AhoCorasick>, text: &[u8]) -> bool {
+    let found = searcher.as_ref();
+    found.is_some_and(|found| found.is_match(text))
+}
+
+/// The place of the first word at or behind `from` that may say that something failed.
+pub(super) fn next(text: &[u8], from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let found = ANY.as_ref()?.find(rest)?;
+    Some(from + found.start())
+}
+
+/// Whether a line says that something failed, and is neither prose nor source code nor a count of
+/// none.
+pub(super) fn says_failure(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    (SHORTEST..=LONGEST).contains(&text.len())
+        && (says_it(text) || is_error_of_glog(text))
+        && !has(&EXCUSES, text)
+        && !is_of_source(text)
+        && is_of_program(text)
+}
+
+/// Whether one of the words stands for itself: it is no part of a variable's name or of an option,
+/// names no value, and is not quoted.
+fn says_it(line: &[u8]) -> bool {
+    let Some(any) = ANY.as_ref() else {
+        return false;
+    };
+    any.find_iter(line).any(|word| {
+        let before = line.get(..word.start()).unwrap_or(&[]);
+        let behind = line.get(word.end()..).unwrap_or(&[]);
+        !is_joined(before) && !is_named(behind) && !is_quoted(before) && !is_advice(before)
+    })
+}
+
+/// Whether what ends so goes on in the word behind it: `on_error`, `--timeout`, `lib/error`.
+fn is_joined(before: &[u8]) -> bool {
+    matches!(before.last(), Some(b'_' | b'-' | b'/' | b'.' | b'='))
+}
+
+/// Whether a word that goes on so is the name of a setting or of a figure: `error_rate`,
+/// `errors=3`, `error 0.0021`.
+fn is_named(behind: &[u8]) -> bool {
+    let (_, rest) = run(behind, |byte| byte.is_ascii_alphabetic());
+    let (_, value) = run(rest, |byte| matches!(byte, b' ' | b':'));
+    let (digits, fraction) = run(value, |byte| byte.is_ascii_digit());
+    matches!(rest.first(), Some(b'_' | b'='))
+        || !digits.is_empty() && matches!(fraction, [b'.', b'0'..=b'9', ..])
+}
+
+/// Whether it is a line of source code, of a trace of calls, or what somebody typed.
+fn is_of_source(line: &[u8]) -> bool {
+    OF_SOURCE.iter().any(|begin| begins(line, begin.as_bytes()))
+        || matches!(line.last(), Some(b';' | b'{'))
+}
+
+/// Whether a line begins so, in letters of either case.
+fn begins(line: &[u8], with: &[u8]) -> bool {
+    let begin = line.get(..with.len());
+    begin.is_some_and(|begin| begin.eq_ignore_ascii_case(with))
+}
+
+/// Whether a program wrote it: it has what sentences of people have not, as a colon with something
+/// behind it, a place in brackets, or a name with `_`.
+fn is_of_program(line: &[u8]) -> bool {
+    line.array_windows().any(is_colon)
+        || line.array_windows().any(is_name)
+        || line.iter().any(|byte| matches!(byte, b'[' | b'(' | b'='))
+}
+
+fn is_colon(pair: &[u8; 2]) -> bool {
+    pair[0] == b':' && pair[1] != b'/'
+}
+
+fn is_name(part: &[u8; 3]) -> bool {
+    part[1] == b'_' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric()
+}
+
+/// Whether glog's letter before a line says that it is an error: `E0302 09:15:07.980793`.
+fn is_error_of_glog(line: &[u8]) -> bool {
+    let Some((b'E' | b'F', rest)) = line.split_first() else {
+        return false;
+    };
+    let (digits, behind) = run(rest, |byte| byte.is_ascii_digit());
+    matches!(digits.len(), 4 | 8) && behind.first() == Some(&b' ')
+}
+
+/// The program whose line it seems to be.
+pub fn writer(line: &str) -> Option<&'static str> {
+    let lower = line.to_ascii_lowercase();
+    let mut rows = WRITERS.iter();
+    let found = rows.find(|(_, texts)| texts.iter().all(|text| lower.contains(text)));
+    found.map(|(name, _)| *name)
+}
