@@ -6,7 +6,7 @@
 //! file        a TOML file becomes a `Check`: keys, types, limits; `example` its examples
 //! lexer, parser, names, typing    a condition's text becomes a typed tree, or an error with its place
 //! condition   the tree, three-valued
-//! template    sentences with placeholders
+//! template    sentences with placeholders; `naming` what facts put into them
 //! catalogue   all checks: the built-in ones and a site's own
 //! premise     what a check assumes; a finding states it as its condition if it is unknown
 //! judge       facts and checks become verdicts
@@ -36,6 +36,7 @@ mod lexer;
 mod limits;
 mod literal;
 mod names;
+mod naming;
 mod parser;
 mod premise;
 mod template;

@@ -4,16 +4,15 @@ pub mod ablation;
 pub mod advice;
 pub mod areas;
 pub mod baseline;
-mod clause;
 pub mod collective;
 mod contents;
 mod counts;
 mod damage;
-mod device_names;
 pub mod difference;
 pub mod expectation;
 mod fact_list;
 mod finding;
+mod fit;
 pub mod fix_script;
 mod headline;
 pub mod html;
@@ -31,6 +30,7 @@ pub mod pairs;
 pub mod prometheus;
 mod remedy;
 pub mod sarif;
+mod shortened;
 mod status;
 pub mod test_run;
 pub mod text;
@@ -58,6 +58,7 @@ use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
 use crate::fact::Facts;
+use crate::sentence::Sentence;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-report/2.1";
@@ -130,14 +131,14 @@ pub struct Report {
     /// The exit status.
     pub exit: u8,
     /// The answer in one sentence.
-    pub headline: String,
+    pub headline: Sentence,
     /// The examined machine.
     pub nodes: Vec<NodeHead>,
     /// The areas, and how far each was examined.
     pub areas: Vec<AreaLine>,
     /// Damage, in sentences: parts that did not respond, a truncated recording.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub damage: Vec<String>,
+    pub damage: Vec<Sentence>,
     /// Problems: root causes, the most severe first.
     pub causes: Vec<Finding>,
     /// Notes that are no fault.
@@ -151,7 +152,7 @@ pub struct Report {
     /// What could not be decided.
     pub open: Vec<OpenQuestion>,
     /// Probes that did not end well.
-    pub probe_failures: Vec<String>,
+    pub probe_failures: Vec<Sentence>,
     /// What passed; filled with `--verbose` only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub passes: Vec<Pass>,
@@ -175,7 +176,7 @@ impl Default for Report {
             doctor: env!("CARGO_PKG_VERSION"),
             status: "undecided",
             exit: Exit::Undecided.code(),
-            headline: String::new(),
+            headline: Sentence::default(),
             nodes: Vec::new(),
             areas: Vec::new(),
             damage: Vec::new(),
@@ -197,9 +198,9 @@ impl Default for Report {
 impl Report {
     /// The report of a recording that cannot be read: why.
     pub fn without_nodes(why: &str) -> Self {
-        let damage = format!("cannot be read: {why}");
+        let damage = Sentence::from(format!("cannot be read: {why}"));
         Report {
-            headline: format!("undecided: {damage}"),
+            headline: Sentence::from("undecided: ").then(damage.clone()),
             damage: vec![damage],
             ..Report::default()
         }
@@ -216,10 +217,10 @@ impl Report {
     /// Makes it undecided, if no error was found: it may not be of what was asked about.
     pub fn doubt(&mut self, why: String) {
         if self.exit() != Exit::Errors {
-            self.headline = format!("undecided: {why}");
+            self.headline = format!("undecided: {why}").into();
         }
         self.leave_open();
-        self.damage.push(why);
+        self.damage.push(why.into());
     }
 
     /// The exit status as a value.
@@ -250,7 +251,6 @@ pub(crate) mod testing {
     //! A report built by hand, for the tests of formats.
 
     use super::*;
-    use crate::sentence::Sentence;
 
     /// A report with this status, and an error of each of these checks.
     pub(crate) fn report(exit: Exit, causes: &[&str]) -> Report {
@@ -261,10 +261,10 @@ pub(crate) mod testing {
             subject: "n".into(),
             subjects: vec!["n".into()],
             nodes: Vec::new(),
-            sentence: format!("{check} is wrong"),
+            sentence: format!("{check} is wrong").into(),
             premise: None,
             further: Vec::new(),
-            why: String::new(),
+            why: Sentence::default(),
             fix: Sentence::default(),
             see: Vec::new(),
             evidence: Vec::new(),

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use super::file::{self, Document};
 use super::{Check, Template};
+use crate::sentence::Sentence;
 
 /// The built-in checks' advice, in the order of their files, a NUL after each; compressed (zlib).
 const ADVICE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
@@ -17,7 +18,7 @@ const EXAMPLES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/examples.z"));
 #[derive(Debug)]
 pub struct Advice {
     /// Why it matters.
-    pub why: String,
+    pub why: Sentence,
     /// What to do, the least disruptive first.
     pub fix: Template,
     /// Where to read on.
@@ -48,7 +49,7 @@ impl Check {
         let document = Document::new(&self.path, text, 0..text.len());
         // A test reads all of it: built-in advice is well-formed.
         file::advice(&document, self.names()).unwrap_or_else(|_| Advice {
-            why: String::new(),
+            why: Sentence::default(),
             fix: Template::default(),
             see: Vec::new(),
         })

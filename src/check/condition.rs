@@ -55,6 +55,11 @@ impl Slot {
         )
     }
 
+    /// The fact's own name.
+    pub(super) fn name(self) -> &'static str {
+        self.subject.schema().facts[usize::from(self.index)].name
+    }
+
     /// What the number is at least, if it is unknown.
     pub(super) fn least(self, facts: &Facts, lineage: Lineage) -> Option<&Value> {
         facts.at_least(lineage.up(self.up), usize::from(self.index))

@@ -14,6 +14,7 @@ use super::names::Names;
 use super::premise::{CheckPremise, Premise};
 use super::{Check, Impact, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
+use crate::sentence::Sentence;
 
 /// Bytes that a file may have: a hundred times what a long one has.
 const LARGEST: usize = 256 << 10;
@@ -218,7 +219,7 @@ impl<'a, 's> Reader<'a, 's> {
         Ok(Advice {
             fix: self.placed(self.item("fix")?, fix)?,
             see: texts(self.table, "see")?,
-            why: self.string("why")?.trim().to_owned(),
+            why: Sentence::of_prose(self.string("why")?.trim()),
         })
     }
 

@@ -1,9 +1,11 @@
 //! Sentences with placeholders: `{port}` is the port's name, `{port.rate}` a fact of it, `{event.count times}` a number of times,
-//! `{limit.rate}` a limit. A part in `[[` and `]]` is left out if a fact in it is not known.
+//! `{limit.rate}` a limit. A part in `[[` and `]]` is left out if a fact in it is not known. At a `|` the sentence may end: what stands before
+//! the first one is its predicate, which no format leaves out.
 
 use super::condition::{Limit, Lineage, Slot};
 use super::diagnostic::{Complaint, nearest};
 use super::names::Names;
+use super::naming::SentenceDraft;
 use crate::fact::{Fact, Facts, Id, Subject, Value};
 use crate::sentence::shell::{Command, CommandLine};
 use crate::sentence::{Sentence, Span};
@@ -28,8 +30,10 @@ enum Piece {
     Limit(u16),
     /// So many of the following pieces stand only if their facts are known.
     Optional(usize),
-    /// So many of the following pieces are one command.
-    Command(usize),
+    /// So many of the following pieces are one command, which stands here in the source.
+    Command(usize, std::ops::Range<usize>),
+    /// The sentence may end here, before this place of the source.
+    MayEnd(usize),
 }
 
 /// Items of a list that commands name, each in its own.
@@ -44,7 +48,16 @@ struct Filling<'f> {
     item: usize,
 }
 
-impl Filling<'_> {
+impl<'f> Filling<'f> {
+    fn of_item(facts: &'f Facts, id: Id, limits: &'f [Limit], item: usize) -> Self {
+        Filling {
+            facts,
+            lineage: Lineage::of(facts, id),
+            limits,
+            item,
+        }
+    }
+
     fn known(&self, slot: &Slot) -> Option<&Value> {
         slot.fact(self.facts, self.lineage).and_then(Fact::known)
     }
@@ -69,7 +82,7 @@ impl Filling<'_> {
                 Some((_, value)) => value.to_string(),
                 None => "unknown".into(),
             },
-            Piece::Text(_) | Piece::Optional(_) | Piece::Command(_) => String::new(),
+            _ => String::new(),
         }
     }
 }
@@ -82,15 +95,40 @@ impl Template {
 
     /// The sentence with its placeholders in it.
     pub fn as_written(&self) -> Sentence {
-        let parts = self
-            .source
-            .split('`')
-            .enumerate()
-            .map(|(at, part)| match at % 2 {
-                0 => Span::Text(part.to_owned().into()),
-                _ => Span::Command(Command::of_text(part)),
-            });
-        Sentence::new(parts.collect())
+        let mut spans = Vec::new();
+        let mut from = 0;
+        for piece in &self.pieces {
+            let (range, span) = match piece {
+                Piece::Command(_, inside) => {
+                    let command = Command::of_text(&self.source[inside.clone()]);
+                    // The backquotes stand around it.
+                    (inside.start - 1..inside.end + 1, Span::Command(command))
+                }
+                Piece::MayEnd(at) => (*at..at + 1, Span::MayEnd),
+                _ => continue,
+            };
+            spans.push(Span::Text(self.source[from..range.start].to_owned().into()));
+            spans.push(span);
+            from = range.end;
+        }
+        spans.push(Span::Text(self.source[from..].to_owned().into()));
+        Sentence::new(spans)
+    }
+
+    /// The letters of ours that no format leaves out: of the predicate, without its optional parts.
+    pub fn predicate_letters(&self) -> usize {
+        let mut letters = 0;
+        let mut at = 0;
+        while let Some(piece) = self.pieces.get(at) {
+            at += 1;
+            match piece {
+                Piece::MayEnd(_) => break,
+                Piece::Optional(length) => at += length,
+                Piece::Text(range) => letters += self.source[range.clone()].chars().count(),
+                _ => {}
+            }
+        }
+        letters
     }
 
     /// The facts that the text names.
@@ -110,7 +148,7 @@ impl Template {
         // Where the pieces of the optional part and of the command that are open begin.
         let (mut optional, mut command) = (None, None);
         while let Some(at) = source[scanned..]
-            .find(['{', '}', '[', ']', '`'])
+            .find(['{', '}', '[', ']', '`', '|'])
             .map(|at| scanned + at)
         {
             let rest = &source[at..];
@@ -119,13 +157,17 @@ impl Template {
             let is_mark = match rest.as_bytes()[0] {
                 // To a shell they mean something else.
                 b'[' | b']' => command.is_none() && (opens || closes),
+                b'|' => command.is_none(),
                 _ => true,
             };
             if !is_mark {
                 scanned = at + 1;
                 continue;
             }
-            if rest.starts_with("{{") || rest.starts_with("}}") {
+            if ["{{", "}}", "||"]
+                .iter()
+                .any(|double| rest.starts_with(double))
+            {
                 // The first of the two stands, the second is skipped.
                 pieces.push(Piece::Text(from..at + 1));
                 from = at + 2;
@@ -137,12 +179,19 @@ impl Template {
             }
             let length = match rest.as_bytes()[0] {
                 b'`' => {
-                    group(&mut pieces, &mut command, Piece::Command);
+                    let begin = command.map_or(at + 1, |(_, begin)| begin);
+                    let of_length = |length| Piece::Command(length, begin..at);
+                    let open = group(&mut pieces, command.map(|(piece, _)| piece), of_length);
+                    command = open.map(|piece| (piece, begin));
                     1
                 }
                 b'[' | b']' => {
-                    group(&mut pieces, &mut optional, Piece::Optional);
+                    optional = group(&mut pieces, optional, Piece::Optional);
                     2
+                }
+                b'|' => {
+                    pieces.push(Piece::MayEnd(at));
+                    1
                 }
                 b'}' => {
                     return Err(Complaint::new(at..at + 1, "`}` closes no placeholder")
@@ -178,14 +227,18 @@ impl Template {
 
     /// The sentence about an instance; what is not known reads `unknown`.
     pub fn render(&self, facts: &Facts, id: Id, limits: &[Limit]) -> Sentence {
-        self.with_item(facts, id, limits, 0)
+        let filling = Filling::of_item(facts, id, limits, 0);
+        self.filled(SentenceDraft::about(facts, id), &filling)
     }
 
-    /// The sentence for each item of the longest list that a command in it names: the command names that item alone.
+    /// The remedy for each item of the longest list that a command in it names: the command names that item alone.
     pub fn render_each(&self, facts: &Facts, id: Id, limits: &[Limit]) -> Vec<Sentence> {
         let items = self.items(facts, Lineage::of(facts, id)).clamp(1, ITEMS);
         (0..items)
-            .map(|item| self.with_item(facts, id, limits, item))
+            .map(|item| {
+                let draft = SentenceDraft::about(facts, id).with_addresses();
+                self.filled(draft, &Filling::of_item(facts, id, limits, item))
+            })
             .collect()
     }
 
@@ -195,7 +248,7 @@ impl Template {
         let mut command = 0..0;
         for (at, piece) in self.pieces.iter().enumerate() {
             match piece {
-                Piece::Command(length) => command = at..at + 1 + length,
+                Piece::Command(length, _) => command = at..at + 1 + length,
                 Piece::Fact(slot, _) if command.contains(&at) => {
                     let value = slot.fact(facts, lineage).and_then(Fact::known);
                     if let Some(Value::Texts(list)) = value {
@@ -208,36 +261,32 @@ impl Template {
         longest
     }
 
-    fn with_item(&self, facts: &Facts, id: Id, limits: &[Limit], item: usize) -> Sentence {
-        let filling = Filling {
-            facts,
-            lineage: Lineage::of(facts, id),
-            limits,
-            item,
-        };
-        let mut spans = Vec::with_capacity(self.pieces.len());
+    fn filled(&self, mut draft: SentenceDraft<'_>, filling: &Filling<'_>) -> Sentence {
         let mut at = 0;
         while let Some(piece) = self.pieces.get(at) {
             at += 1;
             match piece {
-                Piece::Text(range) => {
-                    spans.push(Span::Text(self.source[range.clone()].to_owned().into()));
-                }
+                Piece::Text(range) => draft.words(&self.source[range.clone()]),
+                Piece::MayEnd(_) => draft.span(Span::MayEnd),
                 Piece::Optional(length) => {
                     let is_gap = |piece: &Piece| matches!(piece, Piece::Fact(slot, _) | Piece::Times(slot) if filling.known(slot).is_none());
                     if self.pieces[at..at + length].iter().any(is_gap) {
                         at += length;
                     }
                 }
-                Piece::Command(length) => {
+                Piece::Command(length, _) => {
                     let pieces = &self.pieces[at..at + length];
-                    spans.push(Span::Command(self.command(pieces, &filling)));
+                    draft.span(Span::Command(self.command(pieces, filling)));
                     at += length;
                 }
-                value => spans.push(Span::Text(filling.words(value).into())),
+                Piece::Name(up) => draft.instance(filling.lineage.up(*up)),
+                Piece::Fact(slot, _) if let Some(value) = filling.known(slot) => {
+                    draft.value(value, slot.name());
+                }
+                value => draft.span(Span::Value(filling.words(value).into(), None)),
             }
         }
-        Sentence::new(spans)
+        Sentence::new(draft.into_spans())
     }
 
     fn command(&self, pieces: &[Piece], filling: &Filling<'_>) -> Command {
@@ -265,15 +314,17 @@ impl Template {
     }
 }
 
-/// Opens a group of pieces, or closes the one that begins at `open`.
-fn group(pieces: &mut Vec<Piece>, open: &mut Option<usize>, kind: fn(usize) -> Piece) {
-    match open.take() {
-        Some(begin) => pieces[begin] = kind(pieces.len() - begin - 1),
-        None => {
-            *open = Some(pieces.len());
-            pieces.push(kind(0));
-        }
+/// Opens a group of pieces, or closes the one that begins at `open`; where the open one begins.
+fn group(
+    pieces: &mut Vec<Piece>,
+    open: Option<usize>,
+    of_length: impl FnOnce(usize) -> Piece,
+) -> Option<usize> {
+    match open {
+        Some(begin) => pieces[begin] = of_length(pieces.len() - begin - 1),
+        None => pieces.push(of_length(0)),
     }
+    open.is_none().then(|| pieces.len() - 1)
 }
 
 fn placeholder(
@@ -351,6 +402,11 @@ mod tests {
                 "at {port.rate}[[, not {port.max_rate}]]; [x]",
                 "at 200 Gb/s; [x]",
             ),
+            (
+                "at {port.rate}|; {port}| `a|b`",
+                "at 200 Gb/s; mlx5_0/1 `a|b`",
+            ),
+            ("a || b", "a | b"),
             ("at[[ {port.rate}]][[ {port}]]", "at 200 Gb/s mlx5_0/1"),
             ("a[1] b]] c", "a[1] b]] c"),
             ("", ""),
@@ -376,6 +432,18 @@ mod tests {
         let of = |item: &str| format!("of none, pfc: `ls {item}`, `ls mlx5_0/1`");
         assert_eq!(each(text), [of("none"), of("pfc")]);
         assert_eq!(each("`ls {port}`"), ["`ls mlx5_0/1`"]);
+    }
+
+    #[test]
+    fn a_predicate_ends_at_the_first_mark_outside_of_commands() {
+        for (text, letters, written) in [
+            ("{port} is `a|b`|; x|; y", 4 + 3, "{port} is `a|b`; x; y"),
+            ("ä[[ {port.rate}]]", 1, "ä[[ {port.rate}]]"),
+        ] {
+            let template = parse(text).unwrap();
+            assert_eq!(template.predicate_letters(), letters, "{text}");
+            assert_eq!(template.as_written().to_string(), written);
+        }
     }
 
     #[test]

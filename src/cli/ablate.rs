@@ -370,7 +370,7 @@ fn headline(report: &mut Report, catalogue: &Catalogue, ablation: &Ablation, why
     };
     if !ablation.is_measured() {
         let why = why.unwrap_or("this recording holds no measurement");
-        report.headline = format!("undecided: nothing was measured: {why}");
+        report.headline = format!("undecided: nothing was measured: {why}").into();
     } else if !report.causes.is_empty() {
     } else if let Some(note) = report.notes.iter().find(of_a_change) {
         report.headline.clone_from(&note.sentence);

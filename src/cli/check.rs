@@ -174,7 +174,7 @@ fn launched(
             let exit = budget::bounded(Some(args.memory), || {
                 let report = nodes.judged(catalogue, args.memory, policy);
                 let exit = shown(args, std::slice::from_ref(&report))?;
-                judging_child::note(&report.headline);
+                judging_child::note(&report.headline.to_string());
                 Ok(exit)
             })?;
             let headline = judging_child::noted();

@@ -13,6 +13,7 @@ use crate::check::{
 };
 use crate::exit::Exit;
 use crate::report::text::{paragraph, steps};
+use crate::sentence::Sentence;
 
 /// So many checks are suggested for a word that none has.
 const SUGGESTED: usize = 4;
@@ -83,12 +84,11 @@ fn found<'c>(catalogue: &'c Catalogue, asked: &str) -> Vec<&'c Check> {
             let texts = [
                 &*check.id,
                 &*check.title,
-                check.finding().source(),
-                &*advice.why,
+                &check.finding().as_written().to_string(),
+                &advice.why.to_string(),
+                &advice.fix.as_written().to_string(),
             ];
-            let said = [&texts.join(" "), advice.fix.source()]
-                .join(" ")
-                .to_lowercase();
+            let said = texts.join(" ").to_lowercase();
             asked.split_whitespace().all(|word| said.contains(word))
         }),
     }
@@ -170,7 +170,7 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
         writeln!(out, "         limit.{name} = {value}")?;
     }
     writeln!(out)?;
-    section(out, "why", check.advice().why.trim())?;
+    section(out, "why", &check.advice().why)?;
     writeln!(out)?;
     steps(
         out,
@@ -255,8 +255,8 @@ fn changed_facts(variants: &[Variant], verdict: Expected) -> Vec<String> {
 }
 
 /// Text behind its name.
-fn section(out: &mut dyn Write, name: &str, text: &str) -> io::Result<()> {
-    for (i, line) in text.lines().enumerate() {
+fn section(out: &mut dyn Write, name: &str, text: impl Into<Sentence>) -> io::Result<()> {
+    for (i, line) in text.into().lines().iter().enumerate() {
         let label = format!("{:<8} ", if i == 0 { name } else { "" });
         paragraph(out, &label, 9, line, output::width())?;
     }

@@ -48,8 +48,12 @@ fn one(page: &mut String, check: &Check) -> std::fmt::Result {
         writeln!(page, ".br\nlimit.{} = {value}", roff(name))?;
     }
     let advice = check.advice();
-    writeln!(page, ".PP\n{}", roff(advice.why.trim()))?;
-    writeln!(page, ".PP\n.nf\n{}\n.fi", roff(advice.fix.source().trim()))?;
+    writeln!(page, ".PP\n{}", roff(&advice.why.to_string()))?;
+    writeln!(
+        page,
+        ".PP\n.nf\n{}\n.fi",
+        roff(advice.fix.as_written().to_string().trim())
+    )?;
     let explains: Vec<String> = check.explains.iter().map(|id| roff(id)).collect();
     if !explains.is_empty() {
         writeln!(page, ".PP\nExplains: {}", explains.join(", "))?;

@@ -38,6 +38,7 @@ use crate::report::ablation::{self as matrix, Ablation};
 use crate::report::html::{self, Markup, charts};
 use crate::report::triage::Answer;
 use crate::report::{self, text};
+use crate::sentence::Sentence;
 use crate::source::recording::Recording;
 
 /// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
@@ -167,6 +168,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         (None, Some(why)) => Some(format!("not measured: {why}")),
         (None, None) => Some("not measured: this recording holds no measurement".into()),
     };
+    let nothing = nothing.map(Sentence::from);
     if nothing.is_some() || answer.as_ref().is_some_and(|answer| answer.is_open) {
         report.leave_open();
     }
@@ -180,24 +182,26 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     };
     if let Some(first) = report.causes.first().filter(measured)
         && answer.is_none()
-        && !report.headline.starts_with(&first.sentence)
+        && !report.headline.begins_with(&first.sentence)
     {
         let others = report::other_causes(report.causes.len(), "");
-        report.headline = format!("{}{others}", first.sentence);
+        report.headline = first.sentence.then_optionally(others);
     }
     let said = match &ablation {
         _ if answer.is_some() => answer
             .as_ref()
             .filter(|answer| answer.sentence != report.headline)
             .map(|answer| answer.sentence.clone()),
-        Some(ablation) => ablation.sentence().map(|said| format!("measured: {said}")),
+        Some(ablation) => ablation
+            .sentence()
+            .map(|said| Sentence::from("measured: ").then(said)),
         None => nothing.filter(|nothing| *nothing != report.headline),
     };
     if args.judge.draws() {
         let mut page = Markup::default();
         page.put(
             "<p class=\"said\">{}</p>\n",
-            &[&said.as_deref().unwrap_or_default()],
+            &[&said.clone().unwrap_or_default()],
         );
         if let (Some(ablation), true) = (&ablation, report.nodes.len() > 1) {
             charts::ablation(&mut page, ablation)?;

@@ -14,6 +14,7 @@ use crate::fact::measurement::{MeasurementBackend, NodeSpan};
 use crate::fact::{
     BitRate, Facts, Id, Key, Percent, Subject, Typed, arm, effect, factor, limit, measurement,
 };
+use crate::sentence::Sentence;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-ablation/1.0";
@@ -166,12 +167,12 @@ impl Ablation {
     }
 
     /// The effects of the changes, the largest first: shown if no check has a finding.
-    pub fn sentence(&self) -> Option<String> {
+    pub fn sentence(&self) -> Option<Sentence> {
         let compared = self.measurements.iter().find(|m| !m.factors.is_empty());
         let Some(compared) = compared else {
             let last = self.measurements.last()?;
             let baseline = last.arms.first()?;
-            return Some(format!("{}: {}", last.name, baseline.figure.as_ref()?));
+            return Some(format!("{}: {}", last.name, baseline.figure.as_ref()?).into());
         };
         let mut factors: Vec<&Factor> = compared.factors.iter().collect();
         let size = |factor: &Factor| {
@@ -179,12 +180,9 @@ impl Ablation {
             least.abs().max(most.abs())
         };
         factors.sort_by(|a, b| size(b).total_cmp(&size(a)));
-        let said: Vec<String> = factors
-            .iter()
-            .take(3)
-            .map(|factor| format!("{} {}", factor.change, factor.says))
-            .collect();
-        (!said.is_empty()).then(|| said.join("; "))
+        let said = factors.iter().take(3);
+        let said = said.map(|factor| format!("{} {}", factor.change, factor.says).into());
+        (!factors.is_empty()).then(|| Sentence::joined(said, "; "))
     }
 }
 

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 
-use super::{RecordedNode, clause, many, plural};
+use super::headline::HEADLINE;
+use super::{RecordedNode, many, plural};
 use crate::check::{Catalogue, Lacks, Verdict};
 use crate::diagnosis::areas::{AreaGap, AreaState, AreaSurvey, RequiredAreas, survey};
 use crate::fact::{Facts, GapKind, Id, RECORD_THE_MACHINE, Subject, node};
+use crate::sentence::Sentence;
 
 /// An area of a node, or of all nodes of a report.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -32,6 +34,9 @@ pub struct AreaLine {
     /// Of several nodes: how many have the area, and how many of them were examined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<(usize, usize)>,
+    /// The numbers of examined subjects without that of checks.
+    #[serde(skip)]
+    subjects: String,
     #[serde(skip)]
     pub(super) rank: AreaState,
     #[serde(skip)]
@@ -67,7 +72,9 @@ impl AreaLine {
         let seen = seen.map(|(subject, n)| plural(*n as u64, subject.noun()));
         let checks = plural(survey.decided as u64, "check");
         let checks = Some(checks).filter(|_| survey.decided > 0);
-        let seen = seen.chain(checks);
+        let subjects = seen.collect::<Vec<_>>().join(", ");
+        let seen = Some(subjects.clone()).filter(|subjects| !subjects.is_empty());
+        let seen = seen.into_iter().chain(checks);
         let missing = survey.lacks.iter();
         let mut missing: Vec<String> = missing.map(|lack| gap_sentence(facts, lack, of)).collect();
         missing.dedup();
@@ -86,6 +93,7 @@ impl AreaLine {
             }
             .map(str::to_owned),
             nodes: None,
+            subjects,
             rank: survey.state,
             wanting: survey.is_wanting(),
             whole: survey.is_whole(),
@@ -140,8 +148,16 @@ impl AreaLine {
         }
     }
 
+    /// What [`AreaLine::sentence`] says, without the number of checks where nothing is missing.
+    pub(super) fn without_checks(&self) -> String {
+        match (self.nodes, self.missing.is_empty()) {
+            (None, true) => self.subjects.clone(),
+            _ => self.sentence().to_string(),
+        }
+    }
+
     /// The examined subjects and the gaps in one line; [`AreaLine::remedy`] is what would close the gaps.
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self) -> Sentence {
         let mut parts = Vec::new();
         match self.nodes {
             Some((have, examined)) if examined < have => {
@@ -161,7 +177,7 @@ impl AreaLine {
             let checks = plural(self.withheld as u64, "check");
             parts.push(format!("{checks} not run: permission is missing"));
         }
-        parts.join("; ")
+        Sentence::joined(parts.into_iter().map(Sentence::from), "; ")
     }
 }
 
@@ -238,9 +254,10 @@ fn gap_sentence(facts: &Facts, lack: &AreaGap, of: Id) -> String {
         GapKind::Damage if !lack.what.is_empty() => format!("failed ({})", lack.why),
         _ => lack.why.clone(),
     };
-    match said.is_empty() {
-        true => why,
-        false => format!("{said}: {why}"),
+    if said.is_empty() {
+        why
+    } else {
+        format!("{said}: {why}")
     }
 }
 
@@ -260,14 +277,13 @@ pub(super) fn unrecorded(areas: &[AreaLine]) -> Option<Vec<String>> {
 }
 
 /// What keeps the verdict undecided, in a sentence; `None` if no area does.
-pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
+pub(super) fn undecided(areas: &[AreaLine]) -> Option<Sentence> {
     // What was given shows a part of a node, and nothing is wrong with that part.
     let examined = names(areas, |area| area.rank == AreaState::Examined);
     if let Some(missing) = unrecorded(areas).filter(|_| !examined.is_empty()) {
         let (examined, missing) = (examined.join(", "), missing.join(", "));
-        return Some(format!(
-            "no fault found in {examined}; not recorded: {missing}"
-        ));
+        let examined = Sentence::from(format!("no fault found in {examined}"));
+        return Some(examined.then_optionally(format!("; not recorded: {missing}")));
     }
     let wanting = |rank: AreaState| names(areas, |area| area.wanting && area.rank == rank);
     let mut said = Vec::new();
@@ -278,14 +294,17 @@ pub(super) fn undecided(areas: &[AreaLine]) -> Option<String> {
     ] {
         let names = wanting(rank);
         if !names.is_empty() {
-            said.push(format!("{how}: {}", names.join(", ")));
+            said.push(Sentence::from(format!("{how}: {}", names.join(", "))));
         }
     }
     // The first of those that are the furthest from being examined.
     let wanting = areas.iter().filter(|area| area.wanting);
     let why = wanting.min_by_key(|area| area.rank != AreaState::NotExamined)?;
-    let why = why.missing.first().map(|why| format!(" ({why})"));
-    Some(format!("{}{}", said.join("; "), why.unwrap_or_default()))
+    let said = Sentence::joined(said, "; ");
+    Some(match why.missing.first() {
+        Some(why) => said.then_optionally(format!(" ({why})")),
+        None => said,
+    })
 }
 
 /// The headline of a report without a fault: the examined areas, those not examined, then `tail`.
@@ -318,7 +337,7 @@ pub(super) fn no_fault(areas: &[AreaLine], tail: &str) -> String {
         listed(&all_seen, &count(&not)),
         listed(&count(&seen), &count(&not)),
     ];
-    let fits = |named: &String| named.chars().count() <= clause::HEADLINE;
+    let fits = |named: &String| named.chars().count() <= HEADLINE;
     let at = named.iter().position(fits).unwrap_or(named.len() - 1);
     std::mem::take(&mut named[at])
 }
@@ -337,9 +356,10 @@ pub fn fitting(areas: &[AreaLine]) -> Option<String> {
     let fits = names(areas, |area| {
         area.rank == AreaState::Examined && area.required && !area.wanting
     });
-    Some(match fits.is_empty() {
-        true => "none".into(),
-        false => fits.join(","),
+    Some(if fits.is_empty() {
+        "none".into()
+    } else {
+        fits.join(",")
     })
 }
 

@@ -12,6 +12,7 @@ use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis;
 use crate::fact::event::{self, LogClass};
 use crate::fact::{Facts, Subject, node};
+use crate::sentence::{Sentence, Span};
 
 /// The contents of a report.
 #[derive(Default)]
@@ -19,12 +20,12 @@ pub struct Contents {
     pub(super) nodes: Vec<NodeHead>,
     pub(super) areas: Vec<AreaLine>,
     /// The damage, the most severe first.
-    pub(super) damage: Vec<String>,
+    pub(super) damage: Vec<Sentence>,
     /// Root causes, notes among them.
     pub(super) causes: Vec<Finding>,
     pub(super) waived: Vec<WaivedFinding>,
     pub(super) open: Vec<UnwordedQuestion>,
-    pub(super) failures: Vec<String>,
+    pub(super) failures: Vec<Sentence>,
     pub(super) passes: Vec<Pass>,
     pub(super) counts: Counts,
     /// How long the machine was asked that took longest.
@@ -53,8 +54,8 @@ impl Contents {
         };
         let causes = diagnosis::diagnose(catalogue, facts, verdicts);
         let failures = facts.failures().map(|(id, _, how)| match writer.several {
-            true => format!("{}: {how}", facts.name(id)),
-            false => how.to_owned(),
+            true => Sentence::from(Span::On(facts.shared_name(id))).then(how.to_owned()),
+            false => how.to_owned().into(),
         });
         Contents {
             nodes: recordings

@@ -67,7 +67,7 @@ impl Expectation {
         Expectation {
             nodes: before.and_then(|before| before.nodes.clone()),
             status: Some(report.status.to_owned()),
-            headline: has_headline.then(|| report.headline.clone()),
+            headline: has_headline.then(|| report.headline.to_string()),
             also_fails: has_more.then(|| also_failing(report)),
             // What is not there is never lost.
             areas: areas
@@ -141,13 +141,13 @@ impl Expectation {
             changes.push(format!("status is {}, was {status}", report.status));
         }
         if let Some(headline) = &self.headline
-            && *headline != report.headline
+            && *headline != report.headline.to_string()
         {
             changes.push(format!("headline: {}", report.headline));
         }
         let sentence = |check: &str| {
             let cause = report.causes.iter().find(|cause| cause.check == check);
-            cause.map_or("", |cause| &*cause.sentence)
+            cause.map_or(String::new(), |cause| cause.sentence.to_string())
         };
         let (before, after) = (self.by_subject(), now.by_subject());
         let keys: BTreeSet<_> = before.keys().chain(after.keys()).copied().collect();

@@ -24,15 +24,15 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
     /// Observed and expected values for the first subject; behind its premise if that is not known to be met.
-    pub sentence: String,
+    pub sentence: Sentence,
     /// The premise with which the sentence begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub premise: Option<&'static str>,
     /// The sentences for the further subjects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub further: Vec<String>,
+    pub further: Vec<Sentence>,
     /// Why it matters.
-    pub why: String,
+    pub why: Sentence,
     /// What to do, the least disruptive first.
     pub fix: Sentence,
     /// Where to read more.
@@ -69,7 +69,7 @@ pub struct Consequence {
     /// For what it fails.
     pub subject: String,
     /// Observed and expected values.
-    pub sentence: String,
+    pub sentence: Sentence,
 }
 
 /// A check that passed.

@@ -21,7 +21,7 @@ pub fn write(out: &mut dyn Write, reports: &[&Report]) -> io::Result<()> {
         env!("CARGO_PKG_VERSION")
     )?;
     for report in reports {
-        comment(out, "\n# ", &report.headline)?;
+        comment(out, "\n# ", &report.headline.to_string())?;
         let own = match report.nodes.as_slice() {
             [one] => one.name.as_str(),
             _ => "",

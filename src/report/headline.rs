@@ -2,10 +2,15 @@
 
 use std::collections::HashSet;
 
-use super::areas::{no_fault, undecided, unrecorded};
-use super::{Contents, Finding, clause, many, plural, some};
+use super::areas::{self, no_fault, unrecorded};
+use super::fit::fit;
+use super::{Contents, Finding, many, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
+use crate::sentence::{Sentence, Span};
+
+/// The longest headline. With the status before it, a line has 120 letters at most.
+pub(super) const HEADLINE: usize = 112;
 
 /// The check of lines that no table has.
 const NOT_IN_CATALOGUE: &str = "log/not-in-catalogue";
@@ -15,7 +20,7 @@ pub(super) fn headline(
     (exit, status): (Exit, &str),
     contents: &Contents,
     notes: &[Finding],
-) -> String {
+) -> Sentence {
     let causes = &contents.causes;
     if exit == Exit::Undecided {
         if let (Some(unknown), []) = (unknown_failure(notes), causes.as_slice()) {
@@ -28,7 +33,7 @@ pub(super) fn headline(
             groups.iter().any(|group| check.starts_with(group))
         };
         if let Some(first) = causes.first().filter(|first| is_measured(&first.check)) {
-            return clause::headline(&first.sentence, &[], &format!("; {why}"));
+            return fitted(&first.sentence, &[], Sentence::from("; ").then(why));
         }
         // What was found says more than what the recording does not hold.
         if let (Some(first), Some(areas), []) = (
@@ -40,7 +45,7 @@ pub(super) fn headline(
             let areas = plural(areas.len() as u64, "area");
             let others = other_causes(causes.len(), "");
             let tail = format!("{others}; undecided: {areas} not recorded");
-            return clause::headline(&first.sentence, more, &tail);
+            return fitted(&first.sentence, more, tail.into());
         }
         // What did not answer leads already.
         let others = causes.iter().filter(|c| !is_damage(&c.check)).count();
@@ -48,19 +53,20 @@ pub(super) fn headline(
             0 => String::new(),
             n => format!("; {} below", plural(n as u64, "warning")),
         };
-        return clause::headline(&why, &[], &others);
+        return fitted(&why, &[], others.into());
     }
     let Some(lead) = lead(exit, causes, notes) else {
         return without_cause(status, contents, notes);
     };
     if contents.nodes.len() < 2 {
-        let cut = match contents.nodes.iter().any(|node| node.truncated) {
-            true => "the recording was cut short: ",
-            false => "",
+        let is_cut = contents.nodes.iter().any(|node| node.truncated);
+        let said = if is_cut {
+            Sentence::from("the recording was cut short: ").then(lead.sentence.clone())
+        } else {
+            lead.sentence.clone()
         };
         let more = lead.subjects.get(1..).unwrap_or_default();
-        let others = other_causes(causes.len(), "");
-        return clause::headline(&format!("{cut}{}", lead.sentence), more, &others);
+        return fitted(&said, more, other_causes(causes.len(), "").into());
     }
     let more = match lead.further.len() {
         0 => String::new(),
@@ -71,12 +77,33 @@ pub(super) fn headline(
     let of_some = others.filter(|one| one.nodes.len() < contents.nodes.len());
     let names = of_some.flat_map(|one| one.nodes.iter().map(String::as_str));
     let named: Vec<&str> = names.filter(|name| seen.insert(name)).collect();
-    let on = match named.is_empty() {
-        true => String::new(),
-        false => format!(", on {} too", many::list(&named)),
+    let on = if named.is_empty() {
+        String::new()
+    } else {
+        format!(", on {} too", many::list(&named))
     };
     let others = other_causes(causes.len(), &on);
-    clause::headline(&lead.sentence, &[], &format!("{more}{others}"))
+    fitted(&lead.sentence, &[], format!("{more}{others}").into())
+}
+
+/// What leads, the further subjects of which that holds, and what else there is.
+fn fitted(lead: &Sentence, further: &[String], tail: Sentence) -> Sentence {
+    let mut more = vec![String::new()];
+    if !further.is_empty() {
+        more.insert(0, format!(" (and {} more)", further.len()));
+        more.insert(0, format!(" (and {})", some(further)));
+    }
+    let room = |more: &str| HEADLINE.saturating_sub(more.chars().count() + tail.letters());
+    let fits = more.iter().position(|more| lead.letters() <= room(more));
+    let counted = usize::from(more.len() > 1);
+    let more = more.swap_remove(fits.unwrap_or(counted));
+    let predicate: usize = lead.predicate().iter().map(Span::letters).sum();
+    // What has no room behind a long predicate stands on a line of its own.
+    let said = fit(lead, room(&more).max(predicate.min(HEADLINE)));
+    let ends = [more.into(), tail]
+        .into_iter()
+        .filter(|end: &Sentence| !end.is_empty());
+    ends.fold(said, |said, end| said.then_optionally(end))
 }
 
 /// Whether a check reports what did not answer, which the headline of an undecided verdict names by itself.
@@ -107,7 +134,7 @@ pub fn other_causes(causes: usize, on: &str) -> String {
 }
 
 /// Why the node's health is unknown.
-fn why_undecided(contents: &Contents) -> String {
+fn why_undecided(contents: &Contents) -> Sentence {
     let Contents {
         nodes,
         open,
@@ -115,9 +142,9 @@ fn why_undecided(contents: &Contents) -> String {
         damage,
         ..
     } = contents;
-    if let Some((first, more)) = damage.split_first() {
-        let more = more.iter().map(|one| format!("; {one}"));
-        return format!("undecided: {first}{}", more.collect::<String>());
+    let undecided = Sentence::from("undecided: ");
+    if !damage.is_empty() {
+        return undecided.then(Sentence::joined(damage.iter().cloned(), "; "));
     }
     let no_devices = !nodes.is_empty() && nodes.iter().all(|n| n.devices == Some(0));
     let wants_devices = areas.iter().any(|area| {
@@ -128,26 +155,27 @@ fn why_undecided(contents: &Contents) -> String {
         return match gpus {
             0 => "nothing to examine: no RDMA device on this node".into(),
             1 => "undecided: no RDMA device on this node, which has one GPU".into(),
-            n => format!("undecided: no RDMA device on this node, which has {n} GPUs"),
+            n => format!("undecided: no RDMA device on this node, which has {n} GPUs").into(),
         };
     }
-    if let Some(areas) = undecided(areas) {
-        return format!("undecided: {areas}");
+    if let Some(areas) = areas::undecided(areas) {
+        return undecided.then(areas);
     }
     match open.first() {
         Some(question) => {
             let missing = question.missing().into_iter().next();
-            let why = missing.map_or(String::new(), |m| {
-                format!(": {} is unknown ({})", m.fact, m.value)
-            });
-            format!("undecided on {}{why}", some(&question.subjects))
+            let on = Sentence::from(format!("undecided on {}", some(&question.subjects)));
+            match missing {
+                Some(m) => on.then_optionally(format!(": {} is unknown ({})", m.fact, m.value)),
+                None => on,
+            }
         }
         None => "undecided: no check could be decided".into(),
     }
 }
 
 /// The answer if no finding leads.
-fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> String {
+fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> Sentence {
     let Contents {
         nodes, open, areas, ..
     } = contents;
@@ -169,14 +197,14 @@ fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> String
             1 => ", one open question".into(),
             n => format!(", {n} open questions"),
         };
-        return format!("no finding in the log{noted}{left}; no node was examined");
+        return format!("no finding in the log{noted}{left}; no node was examined").into();
     }
     if status != "healthy" {
         let refused = match contents.withheld {
             0 => String::new(),
             n => format!("; {} refused (permission)", plural(n, "question")),
         };
-        return no_fault(areas, &format!("{refused}{noted}"));
+        return no_fault(areas, &format!("{refused}{noted}")).into();
     }
     let of = if nodes.len() > 1 {
         format!("{} nodes, ", nodes.len())
@@ -190,9 +218,34 @@ fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> String
         String::new()
     };
     let devices = plural(devices, "RDMA device");
-    let peers = match nodes.iter().any(|node| node.untried_peers) {
-        true => "; peers not tried: bench pairs",
-        false => "",
+    let peers = if nodes.iter().any(|node| node.untried_peers) {
+        "; peers not tried: bench pairs"
+    } else {
+        ""
     };
-    format!("healthy: {of}{devices}{active}{noted}{peers}")
+    format!("healthy: {of}{devices}{active}{noted}{peers}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_headline_names_further_subjects_where_there_is_room() {
+        let further = ["mlx5_1/1".to_owned(), "mlx5_2/1".to_owned()];
+        let tail = "; 3 other causes";
+        let said = |lead: &Sentence, tail: &str| fitted(lead, &further, tail.into()).to_string();
+        assert_eq!(
+            said(&"mlx5_0/1 is down".into(), tail),
+            "mlx5_0/1 is down (and mlx5_1/1, mlx5_2/1); 3 other causes"
+        );
+        let state = Sentence::from("mlx5_0/1 has link but stays in state init");
+        let long = state.then_optionally(format!("; {}", "x ".repeat(60)));
+        assert_eq!(
+            said(&long, tail),
+            format!("{state} (and 2 more); 3 other causes")
+        );
+        // What else there is never takes the place of the predicate.
+        assert!(said(&long, &"y ".repeat(60)).starts_with(&state.to_string()));
+    }
 }

@@ -27,7 +27,7 @@ pub const FORMAT: ToolFormat = ToolFormat {
     write: |out, report| {
         let mut page = Markup::default();
         write_report(&mut page, report)?;
-        document(out, &report.headline, &page)
+        document(out, &report.headline.to_string(), &page)
     },
     each: Some(|out, reports| {
         let mut page = Markup::default();
@@ -84,7 +84,8 @@ pub fn measurement(
     let first = words.lines().map(str::trim).find(|line| !line.is_empty());
     let first = first.unwrap_or("nothing was measured");
     let found = report.filter(|report| !report.causes.is_empty());
-    let title = found.map_or(first, |report| &report.headline);
+    let headline = found.map(|report| report.headline.to_string());
+    let title = headline.as_deref().unwrap_or(first);
     let worst = found.and_then(|report| report.causes.first());
     let worst = worst.map_or("measured", |cause| cause.severity);
     let mut page = Markup::default();
@@ -147,7 +148,12 @@ fn write_report(page: &mut Markup, report: &Report) -> io::Result<()> {
         Exit::Healthy => "ok",
         _ => "unknown",
     };
-    header(page, class, &report.headline, &findings::about(report));
+    header(
+        page,
+        class,
+        &report.headline.to_string(),
+        &findings::about(report),
+    );
     findings::areas(page, report);
     findings::list(page, "Causes", &report.causes);
     page.append(&report.drawn);

@@ -50,7 +50,7 @@ fn of_report(name: &str, report: &Report) -> Suite {
         case("rdma-doctor.area", &area.area, result)
     });
     let damage = report.damage.iter();
-    let damage = damage.map(|what| case("rdma-doctor", "damage", told("error", what.clone())));
+    let damage = damage.map(|what| case("rdma-doctor", "damage", told("error", what.to_string())));
     // If warnings decide the status, they fail.
     let fails = |severity| {
         severity == "error" || report.exit() == Exit::Errors && report.counts.errors == 0
@@ -59,7 +59,7 @@ fn of_report(name: &str, report: &Report) -> Suite {
         let result = match fails(cause.severity) {
             true => {
                 let text = format!("{}\n{}\n{}", cause.sentence, cause.why, cause.fix);
-                Some(("failure", cause.sentence.clone(), text))
+                Some(("failure", cause.sentence.to_string(), text))
             }
             false => told("skipped", format!("{}: {}", cause.severity, cause.sentence)),
         };

@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::clause::shortened;
+use super::fit::fit;
+use super::shortened::shortened;
 use super::{Report, ToolFormat};
 use crate::exit::Exit;
+use crate::sentence::Sentence;
 
 /// The longest message that node-problem-detector keeps. Source: its custom plugin monitor, `max_output_length`, 80 by default.
 const NPD_MESSAGE: usize = 80;
@@ -63,7 +65,7 @@ pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let reason = match report.causes.first() {
         _ if report.exit() == Exit::Undecided => match report.damage.first() {
             // A prolog tells by this word that something is broken from what it was only not allowed to see.
-            Some(damage) => format!("damage: {damage}"),
+            Some(damage) => Sentence::from("damage: ").then(damage),
             None => report.headline.clone(),
         },
         Some(first) if report.exit() != Exit::Healthy => {
@@ -73,19 +75,12 @@ pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
                 (0, waived) => format!(" ({waived} waived)"),
                 (more, waived) => format!(" (+{more} more, {waived} waived)"),
             };
-            format!("{}{others}: {}", first.check, first.sentence)
+            Sentence::from(format!("{}{others}: ", first.check)).then(&first.sentence)
         }
         _ => report.headline.clone(),
     };
-    writeln!(
-        out,
-        "{}",
-        shortened(
-            &plain(&format!("rdma-doctor: {reason}")),
-            SLURM_REASON,
-            "..."
-        )
-    )
+    let reason = Sentence::from("rdma-doctor: ").then(reason);
+    writeln!(out, "{}", plain_within(&reason, SLURM_REASON))
 }
 
 /// Writes what a plugin of Nagios, Icinga or Checkmk writes: a status, the headline, and figures that are drawn over time.
@@ -104,7 +99,7 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     writeln!(
         out,
         "RDMA {status} - {} | errors={};;0:0 warnings={};0:0; unknown={} passed={} checks={} time={:.3}s",
-        plain(&report.headline),
+        plain(&report.headline.to_string()),
         counts.errors,
         counts.warnings,
         counts.unknown,
@@ -113,13 +108,17 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         report.seconds,
     )?;
     for area in report.areas.iter().filter(|area| area.is_wanting()) {
-        let said = plain(&area.sentence());
+        let said = plain(&area.sentence().to_string());
         writeln!(out, "{} {}: {said}", area.state, area.area)?;
     }
     // Long text, which Nagios shows on the page of the service. Source: Nagios Core, "Plugin API".
     for cause in &report.causes {
         let (severity, check) = (cause.severity, &cause.check);
-        writeln!(out, "{severity} {check}: {}", plain(&cause.sentence))?;
+        writeln!(
+            out,
+            "{severity} {check}: {}",
+            plain(&cause.sentence.to_string())
+        )?;
     }
     for one in &report.waived {
         let terms = format!("{} ({})", one.sentence, one.terms());
@@ -136,12 +135,20 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
 pub fn npd(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     let message = match (report.causes.first(), report.damage.first()) {
         (Some(first), _) if report.exit() == Exit::Errors => {
-            format!("{}: {}", first.check, first.sentence)
+            // Where the check's name would cost the predicate, the predicate stands alone.
+            let named = Sentence::from(format!("{}: ", first.check)).then(&first.sentence);
+            if fit(&named, NPD_MESSAGE).letters() <= NPD_MESSAGE {
+                named
+            } else {
+                first.sentence.clone()
+            }
         }
-        (_, Some(damage)) if report.exit() == Exit::Undecided => format!("damage: {damage}"),
+        (_, Some(damage)) if report.exit() == Exit::Undecided => {
+            Sentence::from("damage: ").then(damage)
+        }
         _ => report.headline.clone(),
     };
-    writeln!(out, "{}", shortened(&plain(&message), NPD_MESSAGE, "..."))
+    writeln!(out, "{}", plain_within(&message, NPD_MESSAGE))
 }
 
 /// node-problem-detector's exit status: 0 no problem, 1 a problem, 2 unknown. Damage is a problem, as it is to the prolog. Warnings are none: the node
@@ -153,6 +160,12 @@ fn npd_exit(report: &Report) -> Exit {
         Exit::Undecided if !report.damage.is_empty() => Exit::Warnings,
         _ => Exit::Errors,
     }
+}
+
+/// A sentence of at most so many letters, on one line.
+fn plain_within(sentence: &Sentence, most: usize) -> String {
+    let fitted = fit(sentence, most).to_string();
+    shortened(&plain(&fitted.replace('…', "...")), most, "...")
 }
 
 /// On one line, without what a shell, Slurm's configuration or Nagios' figures would take for their own.
@@ -188,7 +201,7 @@ mod tests {
             rendered(slurm, &errors),
             "rdma-doctor: link/rate-degraded (+1 more): link/rate-degraded is wrong\n"
         );
-        errors.causes[0].sentence = "it's \"down\"\n| so `reboot` ".repeat(20);
+        errors.causes[0].sentence = "it's \"down\"\n| so `reboot` ".repeat(20).into();
         let line = rendered(slurm, &errors);
         let length = line.chars().count();
         assert!((SLURM_REASON - 8..=SLURM_REASON + 1).contains(&length));
@@ -230,7 +243,7 @@ mod tests {
             "link/rate-degraded: link/rate-degraded is wrong\n"
         );
         let mut long = report(Exit::Errors, &["link/rate-degraded"]);
-        long.causes[0].sentence = "x".repeat(200);
+        long.causes[0].sentence = "x".repeat(200).into();
         assert_eq!(rendered(npd, &long).chars().count(), NPD_MESSAGE + 1);
         let statuses = [Exit::Healthy, Exit::Warnings, Exit::Errors, Exit::Undecided];
         let status = |exit: Exit| npd_exit(&report(exit, &[])).code();

@@ -18,6 +18,7 @@ use crate::fact::run::{Carrier, Library, RunOutcome, TransportProof};
 use crate::fact::{
     Fact, Facts, Id, Key, Origin, Subject, Typed, Why, channel, cluster, hca, host, run,
 };
+use crate::sentence::{Sentence, Span};
 use crate::small_sort;
 
 /// The settings with which a log shows whether RDMA was used.
@@ -35,10 +36,10 @@ pub struct LogReport {
     pub answers: Vec<Answer>,
     /// What benchmarks printed, one sentence each, and of which other tools there are outputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub found: Vec<String>,
+    pub found: Vec<Sentence>,
     /// Files and lines that were not read or only counted: a sentence for each kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_read: Vec<String>,
+    pub not_read: Vec<Sentence>,
     /// The report.
     #[serde(flatten)]
     pub report: Report,
@@ -52,7 +53,7 @@ pub struct Answer {
     /// `used`, `partly`, `not-used`, `unknown` or `does-not-apply`.
     pub rdma: &'static str,
     /// The answer in a sentence.
-    pub sentence: String,
+    pub sentence: Sentence,
     /// The library and its version, machines, ranks.
     pub what: String,
     /// How the run ended, if its lines show that.
@@ -114,7 +115,7 @@ impl LogReport {
 }
 
 /// `3 files are not text: core.1, core.2, model.pt`.
-fn not_read(facts: &Facts) -> Vec<String> {
+fn not_read(facts: &Facts) -> Vec<Sentence> {
     let kinds = [
         (cluster::LOGS_NO_TEXT, "not text", "not text"),
         (
@@ -137,7 +138,8 @@ fn not_read(facts: &Facts) -> Vec<String> {
     });
     let tools = facts.texts(Facts::CLUSTER, cluster::LOGS_UNREAD);
     let outputs = tools.map(|tool| format!("output of {tool}: not read"));
-    said.chain(left_out).chain(outputs).collect()
+    let all = said.chain(left_out).chain(outputs);
+    all.map(Sentence::from).collect()
 }
 
 /// Writes the report for people.
@@ -165,9 +167,10 @@ pub fn write(
         let outcome = answer
             .outcome
             .map_or(String::new(), |how| format!(" · {how}"));
-        let name = match several {
-            true => format!("{} · {}{outcome}", answer.run, answer.what),
-            false => format!("{}{outcome} · {files}", answer.what),
+        let name = if several {
+            format!("{} · {}{outcome}", answer.run, answer.what)
+        } else {
+            format!("{}{outcome} · {files}", answer.what)
         };
         text::aside(out, &name)?;
         if several {
@@ -215,21 +218,24 @@ fn named(files: &[String]) -> String {
 fn headline(
     catalogue: &Catalogue,
     answers: &[Answer],
-    found: &[String],
-    not_read: &[String],
+    found: &[Sentence],
+    not_read: &[Sentence],
     report: &Report,
-) -> String {
-    let mut said: Vec<String> = Vec::new();
+) -> Sentence {
+    let mut said: Vec<Sentence> = Vec::new();
     match answers {
         [] => match found {
             [] if not_read.is_empty() => {
                 return "nothing to examine: no line of this log is recognised as NCCL's".into();
             }
-            [] => return format!("nothing to examine: {}", not_read.join("; ")),
+            [] => {
+                let not_read = Sentence::joined(not_read.iter().cloned(), "; ");
+                return Sentence::from("nothing to examine: ").then(not_read);
+            }
             [one] => said.push(one.clone()),
             [first, others @ ..] => {
                 let others = plural(others.len() as u64, "further output");
-                said.push(format!("{first} ({others} of tools below)"));
+                said.push(first.then_optionally(format!(" ({others} of tools below)")));
             }
         },
         [one] => said.push(one.sentence.clone()),
@@ -243,10 +249,9 @@ fn headline(
                 ("does-not-apply", "one node"),
             ];
             let parts = words.iter().filter(|(word, _)| count(word) > 0);
-            let parts: Vec<String> = parts
-                .map(|(word, text)| format!("{}: {text}", plural(count(word), "run")))
-                .collect();
-            said.push(parts.join("; "));
+            said.extend(
+                parts.map(|(word, text)| format!("{}: {text}", plural(count(word), "run")).into()),
+            );
         }
     }
     let fails = |finding: &&Finding| {
@@ -260,23 +265,28 @@ fn headline(
             1 => String::new(),
             n => format!(" (and {}{} more)", at_least(report), n - 1),
         };
-        let cause = format!("{}{more}", first.sentence);
+        let cause = if more.is_empty() {
+            first.sentence.clone()
+        } else {
+            first.sentence.then_optionally(more)
+        };
         // The failure of a run comes first, and what a benchmark has against it before its figures.
-        match first.severity == "error" || answers.is_empty() {
-            true => said.insert(0, cause),
-            false => said.push(cause),
+        if first.severity == "error" || answers.is_empty() {
+            said.insert(0, cause)
+        } else {
+            said.push(cause)
         }
         match others.count() {
             0 => {}
             1 => said.push("one other cause below".into()),
-            n => said.push(format!("{n} other causes below")),
+            n => said.push(format!("{n} other causes below").into()),
         }
     }
     if let (Some(unknown), []) = (unknown_failure(&report.notes), report.causes.as_slice()) {
         said.insert(0, unknown.sentence.clone());
     }
     said.extend(report.damage.first().cloned());
-    said.join("; ")
+    Sentence::joined(said, "; ")
 }
 
 /// A count of what was found is no count of what there is, where not all was read.
@@ -303,7 +313,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             let ranks = ranks.map_or(String::new(), |n| format!(" with {}", plural(n, "rank")));
             (
                 "does-not-apply",
-                format!("does not apply: the run has one node{ranks}"),
+                format!("does not apply: the run has one node{ranks}").into(),
             )
         }
         (_, Fact::Known(Carrier::Nvlink, _), _) => {
@@ -314,11 +324,11 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
                 format!(
                     "does not apply: all of {} between nodes go over NVLink (MNNVL)",
                     plural(all, "channel")
-                ),
+                )
+                .into(),
             )
         }
         (Fact::Unknown(_), Fact::Known(carrier, _), Some(TransportProof::Network | TransportProof::Adapters)) => {
-            let said = by_hosts(facts, &hosts, &mut evidence);
             let verdict = match carrier {
                 Carrier::Rdma => "used by",
                 Carrier::Mixed => "used by part of",
@@ -326,12 +336,13 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             };
             let who = who(facts, &hosts);
             let because = match carrier {
-                Carrier::Rdma => String::new(),
-                _ => because(catalogue, report).replacen(&format!(" {who}: "), " ", 1),
+                Carrier::Rdma => Sentence::default(),
+                _ => because(catalogue, report, &who),
             };
             let they = if choosers(facts, &hosts).len() == 1 { "it" } else { "they" };
-            let said = said.replacen(&who, they, 1);
-            (word(carrier), format!("{verdict} {who}: {said}{because}; {OTHERS}"))
+            let said = by_hosts(facts, &hosts, they, &mut evidence);
+            let said = Sentence::from(format!("{verdict} {who}")).then_optionally(format!(": {said}"));
+            (word(carrier), said.then(because).then_optionally("; ").then(OTHERS))
         }
         (_, Fact::Known(carrier, _), proof) => {
             show(facts, id, run::CARRIER, &mut evidence);
@@ -340,30 +351,34 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             let collnet = collnet.map(|n| plural(n, "channel"));
             let how = match (proof, channels, collnet) {
                 (Some(TransportProof::Channels), Some(counted), collnet) => {
-                    let collnet = collnet.map(|n| format!(". {n} over CollNet, too"));
                     let said = by_channels(facts, &hosts, carrier, counted);
-                    format!("{said}{}", collnet.unwrap_or_default())
+                    match collnet {
+                        Some(n) => said.then_optionally(format!(". {n} over CollNet, too")),
+                        None => said,
+                    }
                 }
                 (Some(TransportProof::Channels), None, Some(collnet)) if carrier == Carrier::Rdma => {
-                    format!("used. {collnet} over CollNet")
+                    Sentence::from("used").then_optionally(format!(". {collnet} over CollNet"))
                 }
                 _ => by_network(facts, id, &hosts, carrier, proof),
             };
             let because = match carrier {
-                Carrier::Rdma => String::new(),
-                _ => because(catalogue, report),
+                Carrier::Rdma => Sentence::default(),
+                _ => because(catalogue, report, ""),
             };
-            (word(carrier), format!("{how}{because}"))
+            (word(carrier), how.then(because))
         }
         (Fact::Unknown(_), Fact::Unknown(_), _) => {
-            let said = by_hosts(facts, &hosts, &mut evidence);
-            ("unknown", format!("cannot be determined: {said}, and {OTHERS}"))
+            let who = who(facts, &hosts);
+            let said = by_hosts(facts, &hosts, &who, &mut evidence);
+            let said = Sentence::from(format!("cannot be determined: {said}"));
+            ("unknown", said.then_optionally(", and ").then(OTHERS))
         }
         (Fact::Known(..), Fact::Unknown(gap), _) => (
             "unknown",
             match gap.why {
                 Why::NotLogged(_) => "cannot be determined: the log has neither lines of channels between nodes nor `Using network`".into(),
-                why => format!("cannot be determined: {why}"),
+                why => format!("cannot be determined: {why}").into(),
             },
         ),
     };
@@ -396,13 +411,15 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
     Answer {
         run: facts.name(id).to_owned(),
         rdma,
-        sentence: match is_silent {
-            true => "no line of this log is recognised as NCCL's".into(),
-            false => format!("RDMA: {said}"),
+        sentence: if is_silent {
+            "no line of this log is recognised as NCCL's".into()
+        } else {
+            Sentence::from("RDMA: ").then(said)
         },
-        what: match is_silent {
-            true => "no line recognised as NCCL's".into(),
-            false => what(facts, id),
+        what: if is_silent {
+            "no line recognised as NCCL's".into()
+        } else {
+            what(facts, id)
         },
         outcome: outcome(facts, id),
         channels,
@@ -422,7 +439,7 @@ fn word(carrier: Carrier) -> &'static str {
 }
 
 /// `used. 64 of 64 channels between nodes go over NET/IB on mlx5_0, …`
-fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels) -> String {
+fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels) -> Sentence {
     let networks = networks(facts, hosts);
     let verdict = match carrier {
         Carrier::Rdma => "used",
@@ -438,9 +455,10 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
         }
         Carrier::Socket | Carrier::DirectTcp => interfaces(facts, hosts),
     };
-    let on = match devices.is_empty() {
-        true => String::new(),
-        false => format!(" on {}", some(&devices)),
+    let on = if devices.is_empty() {
+        String::new()
+    } else {
+        format!(" on {}", some(&devices))
     };
     let over = match carrier {
         Carrier::Socket | Carrier::DirectTcp => counted.socket.max(counted.all - counted.rdma),
@@ -451,10 +469,10 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
     } else {
         "channels"
     };
-    let mut said = format!(
-        "{verdict}. {over} of {} {lines} between nodes over NET/{networks}{on}",
+    let said = Sentence::from(verdict).then_optionally(format!(
+        ". {over} of {} {lines} between nodes over NET/{networks}{on}",
         counted.all
-    );
+    ));
     let told = [
         (counted.send_gdr, counted.send, "send"),
         (counted.receive_gdr, counted.receive, "receive"),
@@ -463,10 +481,11 @@ fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels)
     let told: Vec<String> = told
         .map(|(with, all, way)| format!("{with} of {all} that {way}"))
         .collect();
-    if !told.is_empty() {
-        said.push_str(&format!(". GPUDirect RDMA: {}", told.join(", ")));
+    if told.is_empty() {
+        said
+    } else {
+        said.then_optionally(format!(". GPUDirect RDMA: {}", told.join(", ")))
     }
-    said
 }
 
 /// The chosen network, if no channel is logged.
@@ -476,7 +495,7 @@ fn by_network(
     hosts: &[Id],
     carrier: Carrier,
     proof: Option<TransportProof>,
-) -> String {
+) -> Sentence {
     let networks = networks(facts, hosts);
     let chose = hosts
         .iter()
@@ -500,15 +519,15 @@ fn by_network(
         (Carrier::Nvlink, _) => "does not apply",
     };
     if chose == 0 {
-        return verdict.to_owned();
+        return verdict.into();
     }
     let of = plural(hosts.len() as u64, "host");
-    match proof {
+    Sentence::from(verdict).then_optionally(match proof {
         Some(TransportProof::Adapters) => {
-            format!("{verdict}. By what NCCL found, {chose} of {of} would take {networks}")
+            format!(". By what NCCL found, {chose} of {of} would take {networks}")
         }
-        _ => format!("{verdict}. {chose} of {of} chose {networks}"),
-    }
+        _ => format!(". {chose} of {of} chose {networks}"),
+    })
 }
 
 /// The open questions if only one host's log is there.
@@ -528,8 +547,8 @@ fn who(facts: &Facts, hosts: &[Id]) -> String {
     }
 }
 
-/// The hosts' choice of network, if the log does not show whether there are several hosts.
-fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> String {
+/// The hosts' choice of network, if the log does not show whether there are several hosts. `who` is how it calls them.
+fn by_hosts(facts: &Facts, hosts: &[Id], who: &str, evidence: &mut Vec<EvidenceLine>) -> String {
     let chose = choosers(facts, hosts);
     let Some(first) = chose.first() else {
         return "no line tells which network was chosen".into();
@@ -546,7 +565,7 @@ fn by_hosts(facts: &Facts, hosts: &[Id], evidence: &mut Vec<EvidenceLine>) -> St
         }
         _ => "",
     };
-    format!("{} chose {networks}{gdr}", who(facts, hosts))
+    format!("{who} chose {networks}{gdr}")
 }
 
 /// How the run ended, if its lines show that.
@@ -567,27 +586,28 @@ fn outcome(facts: &Facts, id: Id) -> Option<&'static str> {
     }
 }
 
-/// The cause of the traffic over TCP, where a check found one: of several a variable, which comes before what it leads to.
-fn because(catalogue: &Catalogue, report: &Report) -> String {
+/// The cause of the traffic over TCP, where a check found one: of several a variable, which comes before what it leads to. Who did it may be said already.
+fn because(catalogue: &Catalogue, report: &Report, who: &str) -> Sentence {
     let claims = |f: &&Finding| f.consequences.iter().any(|c| c.check == OVER_TCP);
     if !report.causes.iter().any(|f| claims(&f)) {
-        return String::new();
+        return Sentence::default();
     }
     let check = |f: &Finding| catalogue.get(&f.check);
     let explains = |f: &&Finding| claims(f) || check(f).is_some_and(|c| c.explains(OVER_TCP));
     let is_variable = |f: &&Finding| check(f).is_some_and(|c| c.subject == Subject::Env);
     let causes = report.causes.iter().filter(explains);
     let Some(cause) = causes.min_by_key(|f| !is_variable(f)) else {
-        return String::new();
+        return Sentence::default();
     };
-    let premise = cause.premise.unwrap_or_default();
-    let sentence = cause
-        .sentence
-        .strip_prefix(premise)
-        .unwrap_or(&cause.sentence);
+    let sentence = match cause.premise {
+        Some(premise) => cause.sentence.without_premise(premise),
+        None => cause.sentence.clone(),
+    };
+    let because = Sentence::new(vec![Span::MayEnd, Span::Text(", because ".into())]);
+    let because = because.then(sentence.without_subject(who));
     match cause.subjects.len() {
-        1 => format!(", because {sentence}"),
-        n => format!(", because {sentence} (and {} more)", n - 1),
+        1 => because,
+        n => because.then_optionally(format!(" (and {} more)", n - 1)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The report of many nodes: each node is judged by itself and only its findings are kept, folded over the nodes that have the same.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -17,9 +16,8 @@ use crate::derive::comparison::Concerns;
 use crate::diagnosis;
 use crate::fact::{Facts, Id};
 use crate::nodeset;
+use crate::sentence::{Sentence, Span};
 
-/// The placeholder for a node's own name when sentences about several nodes are compared.
-const NODE: &str = "\u{0}";
 /// Letters that a list of nodes may have in a sentence.
 const LONGEST: usize = 48;
 /// Names that are folded to a list; of more the first ones stand for all.
@@ -53,22 +51,18 @@ struct FoldedFinding {
 /// Sentences with the nodes to which each applies.
 #[derive(Default)]
 struct NodeSentences {
-    said: Vec<(String, Vec<u32>)>,
-    places: HashMap<String, usize, RandomState>,
+    said: Vec<(Sentence, Vec<u32>)>,
+    places: HashMap<Sentence, usize, RandomState>,
 }
 
 impl NodeSentences {
-    /// Adds a sentence about a node, or a subject on it, whose name it may hold.
-    fn add(&mut self, text: &str, name: &str, node: u32) {
-        let text = without_name(text, name);
-        let at = match self.places.get(&*text) {
-            Some(at) => *at,
-            None => {
-                self.said.push((text.clone().into_owned(), Vec::new()));
-                self.places.insert(text.into_owned(), self.said.len() - 1);
-                self.said.len() - 1
-            }
-        };
+    /// Adds a sentence about a node, or a subject on it, which may name it.
+    fn add(&mut self, sentence: &Sentence, name: &str, node: u32) {
+        let of_each = sentence.of_each(name);
+        let at = *self.places.entry(of_each).or_insert_with_key(|of_each| {
+            self.said.push((of_each.clone(), Vec::new()));
+            self.said.len() - 1
+        });
         let nodes = &mut self.said[at].1;
         if nodes.last() != Some(&node) {
             nodes.push(node);
@@ -76,18 +70,18 @@ impl NodeSentences {
     }
 
     /// The sentences with the nodes before them, those of most nodes first.
-    fn written(mut self, nodes: &[NodeHead]) -> Vec<String> {
+    fn written(mut self, nodes: &[NodeHead]) -> Vec<Sentence> {
         self.said.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
-        let write = |(text, of): &(String, Vec<u32>)| match of.as_slice() {
+        let write = |(said, of): &(Sentence, Vec<u32>)| match of.as_slice() {
             [one] => {
-                let name = &nodes[*one as usize].name;
-                match text.starts_with(NODE) {
+                let name = nodes[*one as usize].name.as_str();
+                match said.spans() {
                     // The sentence begins with the name itself.
-                    true => text.replace(NODE, name),
-                    false => format!("{name}: {}", text.replace(NODE, name)),
+                    [Span::EachNode, ..] => said.of_node(name),
+                    _ => Sentence::from(Span::On(name.into())).then(said.of_node(name)),
                 }
             }
-            _ => format!("{}: {}", who(nodes, of), text.replace(NODE, "each")),
+            _ => Sentence::from(Span::On(who(nodes, of).into())).then(said.clone()),
         };
         self.said.iter().map(write).collect()
     }
@@ -111,9 +105,10 @@ fn names(nodes: &[NodeHead], of: &[u32]) -> String {
 
 /// Names as a list that a sentence can hold.
 pub(super) fn list(names: &[&str]) -> String {
-    let folded = match names.len() <= FOLDED {
-        true => nodeset::fold(names),
-        false => String::new(),
+    let folded = if names.len() <= FOLDED {
+        nodeset::fold(names)
+    } else {
+        String::new()
     };
     match folded.is_empty() || folded.len() > LONGEST {
         false => folded,
@@ -122,38 +117,11 @@ pub(super) fn list(names: &[&str]) -> String {
     }
 }
 
-/// A sentence with a mark in the place of a node's name, if it stands as a word of its own.
-fn without_name<'t>(text: &'t str, name: &str) -> Cow<'t, str> {
-    if !text.contains(name) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    let inside =
-        |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-    while let Some(at) = rest.find(name).filter(|_| !name.is_empty()) {
-        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
-        // A full stop ends a sentence, or leads on to a domain.
-        let mut next = after.chars();
-        let follows = match next.next() {
-            Some('.') => inside(next.next()),
-            c => inside(c),
-        };
-        out.push_str(before);
-        out.push_str(match inside(out.chars().next_back()) || follows {
-            true => name,
-            false => NODE,
-        });
-        rest = after;
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
 fn prefixed(name: &str, subject: &str) -> String {
-    match name == subject {
-        true => subject.to_owned(),
-        false => format!("{name}: {subject}"),
+    if name == subject {
+        subject.to_owned()
+    } else {
+        format!("{name}: {subject}")
     }
 }
 
@@ -244,8 +212,13 @@ impl ManyNodesReport {
         let (question, of_nodes) = &mut open[at];
         match on {
             Some((name, node)) => {
-                for subject in &subjects {
-                    of_nodes.add(subject, name, node);
+                for subject in subjects {
+                    let subject = if subject == name {
+                        Span::Node(name.into())
+                    } else {
+                        Span::Text(subject.into())
+                    };
+                    of_nodes.add(&subject.into(), name, node);
                 }
             }
             None => question.subjects.extend(subjects),
@@ -263,7 +236,7 @@ impl ManyNodesReport {
                 known.nodes.extend(one.nodes);
             }
             None => {
-                one.sentence = format!("{name}: {}", one.sentence);
+                one.sentence = Sentence::from(Span::On(name.into())).then(one.sentence);
                 self.sum.waived.push(one);
             }
         }
@@ -306,7 +279,9 @@ impl ManyNodesReport {
         sum.damage = self.damage.written(&sum.nodes);
         sum.failures = self.failures.written(&sum.nodes);
         let folded = self.open.into_iter().map(|(mut question, of_nodes)| {
-            question.subjects.extend(of_nodes.written(&sum.nodes));
+            for subject in of_nodes.written(&sum.nodes) {
+                question.subjects.push(subject.to_string());
+            }
             question
         });
         sum.open = folded.collect();
@@ -493,20 +468,6 @@ fn together(units: Vec<ExplainableFinding>) -> Vec<ExplainableFinding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_taken_out_where_they_stand_alone() {
-        for (text, expected) in [
-            ("n1 has no device", "\u{0} has no device"),
-            ("on n1: n10 and mlx5_n1", "on \u{0}: n10 and mlx5_n1"),
-            ("it is n1.", "it is \u{0}."),
-            ("n1.dc is another", "n1.dc is another"),
-            ("", ""),
-        ] {
-            assert_eq!(without_name(text, "n1"), expected, "{text}");
-        }
-        assert_eq!(without_name("as is", ""), "as is");
-    }
 
     #[test]
     fn lists_of_names_are_short() {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::{Finding, Report, ToolFormat};
+use crate::sentence::Sentence;
 
 /// The format of one report, or of several.
 pub const FORMAT: ToolFormat = ToolFormat {
@@ -93,13 +94,17 @@ fn of_report(file: Option<&String>, report: &Report) -> Value {
     for one in report.causes.iter().chain(&report.notes) {
         rules.insert(&one.check, rule(one));
         let text = match one.further.as_slice() {
-            [] => one.sentence.clone(),
-            further => format!("{}\n{}", one.sentence, further.join("\n")),
+            [] => one.sentence.to_string(),
+            further => {
+                let all = [&one.sentence].into_iter().chain(further);
+                all.map(Sentence::to_string).collect::<Vec<_>>().join("\n")
+            }
         };
         results.push(result(&one.check, one.severity, &text, &one.subjects, file));
     }
     for one in &report.waived {
-        let mut result = result(&one.check, one.severity, &one.sentence, &one.subjects, file);
+        let said = one.sentence.to_string();
+        let mut result = result(&one.check, one.severity, &said, &one.subjects, file);
         result["suppressions"] =
             json!([{"kind": "external", "status": "accepted", "justification": one.terms()}]);
         rules
@@ -109,7 +114,8 @@ fn of_report(file: Option<&String>, report: &Report) -> Value {
     }
     let wanting = report.areas.iter().filter(|area| area.is_wanting());
     let wanting = wanting.map(|area| format!("{}: {}: {}", area.area, area.state, area.sentence()));
-    let undecided = report.damage.iter().cloned().chain(wanting).collect();
+    let damage = report.damage.iter().map(Sentence::to_string);
+    let undecided = damage.chain(wanting).collect();
     run(results, rules.into_values().collect(), file, undecided)
 }
 

@@ -7,13 +7,14 @@ use std::io::{self, Write};
 use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
-use super::clause::{HEADLINE, cut};
+use super::fit::{fit, split};
+use super::headline::HEADLINE;
 use super::remedy::{self, RemedyLine, pasted};
 use super::{
     Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some,
 };
 use crate::exit::Exit;
-use crate::sentence::Sentence;
+use crate::sentence::{Name, Sentence, Span};
 
 /// What a report for people shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Detail {
     pub height: Option<usize>,
 }
 
+/// The most columns of a page.
+const WIDEST: usize = 120;
 /// So many causes are shown in full, and then so many in a line each.
 const IN_FULL: usize = 3;
 const IN_A_LINE: usize = 24;
@@ -38,6 +41,8 @@ const NOTES: usize = 3;
 const FURTHER: usize = 3;
 /// So many facts that decide.
 const EVIDENCE: usize = 3;
+/// The column in which the origin of a fact begins.
+const ORIGIN: usize = 38;
 /// So many commands of one step.
 const COMMANDS: usize = 8;
 
@@ -52,42 +57,25 @@ pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize)
     out.write_all(&page)?;
     // What stays on the screen is the end.
     let lines = page.iter().filter(|byte| **byte == b'\n').count();
-    match detail.height.is_some_and(|height| lines > height) {
-        true => headline(out, report),
-        false => Ok(()),
+    if detail.height.is_some_and(|height| lines > height) {
+        headline(out, report)
+    } else {
+        Ok(())
     }
 }
 
-/// Writes the status and the answer: as many clauses as a headline holds lead, further ones stand below it.
+/// Writes the status and the answer: as much as a headline holds leads, the rest stands below it.
 pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
-    let (lead, rest) = lead(&report.headline, HEADLINE);
-    writeln!(out, "{} {}", label(report), lead.bold())?;
+    let (lead, rest) = split(&report.headline, HEADLINE);
+    let page = Page::with_width(WIDEST);
+    let mut lines = page.broken(visible(&label(report).to_string()) + 1, 2, &lead);
+    writeln!(out, "{} {}", label(report), lines.remove(0).bold())?;
+    for line in lines {
+        writeln!(out, "  {}", line.bold())?;
+    }
     match rest {
-        "" => Ok(()),
-        rest => Page::with_width(120).wrap(out, "  ", 2, rest),
-    }
-}
-
-/// As many clauses of an answer as these columns hold, or parts of its first clause, and the others.
-fn lead(answer: &str, columns: usize) -> (&str, &str) {
-    if visible(answer) <= columns {
-        return (answer, "");
-    }
-    let ends = answer.match_indices(". ").chain(answer.match_indices("; "));
-    let ends: Vec<usize> = ends.map(|(at, _)| at).collect();
-    let fits = |at: &usize| visible(&answer[..*at]) <= columns;
-    let is_outside = |at: &usize| {
-        let before = &answer[..*at];
-        before.matches('(').count() == before.matches(')').count()
-    };
-    let parts = answer.match_indices(", ").map(|(at, _)| at);
-    let parts = parts.filter(is_outside);
-    let end = (ends.iter().copied().filter(fits).max())
-        .or_else(|| parts.filter(fits).max())
-        .or_else(|| ends.iter().copied().min());
-    match end {
-        Some(at) => (&answer[..at], &answer[at + 2..]),
-        None => (answer, ""),
+        Some(rest) => page.wrap(out, "  ", 2, &rest),
+        None => Ok(()),
     }
 }
 
@@ -101,10 +89,10 @@ pub fn paragraph(
     out: &mut dyn Write,
     label: &str,
     indent: usize,
-    text: &str,
+    text: impl Into<Sentence>,
     width: usize,
 ) -> io::Result<()> {
-    Page::with_width(width).wrap(out, label, indent, text)
+    Page::with_width(width).wrap(out, label, indent, &text.into())
 }
 
 /// Writes a fact with its origin.
@@ -150,9 +138,9 @@ pub fn body(
             _ => String::new(),
         };
         writeln!(out)?;
-        let head = format!("{}{more} [{}]", one.sentence, one.check);
+        let head = one.sentence.then(format!("{more} [{}]", one.check));
         page.wrap(out, &format!("{:<9}", "waived"), 9, &head)?;
-        page.wrap(out, &format!("{:<9}", ""), 9, &one.terms())?;
+        page.wrap(out, &format!("{:<9}", ""), 9, &one.terms().into())?;
     }
     if let Some(baseline) = &report.baseline {
         baseline.write(out, width)?;
@@ -203,7 +191,7 @@ impl Page {
         Page {
             width: match width {
                 usize::MAX => width,
-                width => width.clamp(60, 120),
+                width => width.clamp(60, WIDEST),
             },
             detail: Detail::default(),
             told: RefCell::default(),
@@ -216,9 +204,10 @@ impl Page {
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
         parts.extend(node.launch.clone());
-        aside(out, &cut(&one_line(&parts.join(" · ")), self.width))?;
+        aside(out, &self.head(parts))?;
         if let Some(altered) = &node.altered {
-            self.line(out, "", 0, &format!("Altered by hand: {altered}"))?;
+            let altered = Sentence::from("Altered by hand").then_optionally(format!(": {altered}"));
+            self.line(out, "", 0, &altered)?;
         }
         if node.truncated {
             writeln!(
@@ -228,6 +217,12 @@ impl Page {
             )?;
         }
         Ok(())
+    }
+
+    /// As much of what describes a machine as a line holds.
+    fn head(&self, parts: Vec<String>) -> String {
+        let parts = Sentence::joined(parts.into_iter().map(Sentence::from), " · ");
+        one_line(&fit(&parts, self.width).to_string())
     }
 
     fn nodes(&self, out: &mut dyn Write, nodes: &[NodeHead]) -> io::Result<()> {
@@ -240,11 +235,12 @@ impl Page {
         let devices = sum(|n| n.devices).map(|n| plural(n, "RDMA device"));
         let gpus = sum(|n| n.gpus).filter(|n| *n > 0).map(|n| plural(n, "GPU"));
         parts.extend(devices.into_iter().chain(gpus));
-        aside(out, &cut(&one_line(&parts.join(" · ")), self.width))?;
+        aside(out, &self.head(parts))?;
         if let Some(text) = nodes.iter().find_map(|n| n.altered.as_deref()) {
             let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
             let count = format!("{altered} of {} altered by hand", nodes.len());
-            self.line(out, "", 0, &format!("{count}; the first: {text}"))?;
+            let altered = Sentence::from(count).then_optionally(format!("; the first: {text}"));
+            self.line(out, "", 0, &altered)?;
         }
         Ok(())
     }
@@ -263,17 +259,12 @@ impl Page {
                 continue;
             }
             if area.state == "examined" && area.is_whole() && !self.everything() {
-                let seen = area.sentence();
                 // The number of checks is for those who look closer.
-                let seen = match seen.rsplit_once(' ') {
-                    Some((seen, "check" | "checks")) => {
-                        seen.rsplit_once(", ").map_or("", |(seen, _)| seen)
-                    }
-                    _ => &seen,
-                };
-                examined.push(match seen.is_empty() {
-                    true => area.area.clone(),
-                    false => format!("{} ({seen})", area.area),
+                let seen = area.without_checks();
+                examined.push(if seen.is_empty() {
+                    area.area.clone()
+                } else {
+                    format!("{} ({seen})", area.area)
                 });
                 continue;
             }
@@ -292,8 +283,7 @@ impl Page {
                 ("partly" | "not-examined", false) => " (not required)",
                 _ => "",
             };
-            let text = format!("{}{optional}", area.sentence());
-            self.line(out, &label, 13 + width, &text)?;
+            self.line(out, &label, 13 + width, &area.sentence().then(optional))?;
         }
         let [required, optional] = unrecorded.map(|names| names.join(", "));
         let unrecorded = match (required.is_empty(), optional.is_empty()) {
@@ -306,15 +296,15 @@ impl Page {
         };
         if let Some(unrecorded) = unrecorded {
             let label = format!("{:<11}", "not seen").magenta().to_string();
-            self.wrap(out, &label, 11, &unrecorded)?;
+            self.wrap(out, &label, 11, &unrecorded.into())?;
         }
         if !examined.is_empty() {
             let label = format!("{:<11}", "examined").green().to_string();
-            self.wrap(out, &label, 11, &examined.join(", "))?;
+            self.wrap(out, &label, 11, &examined.join(", ").into())?;
         }
         if !absent.is_empty() {
             let label = format!("{:<11}", "none here");
-            self.wrap(out, &label, 11, &absent.join(", "))?;
+            self.wrap(out, &label, 11, &absent.join(", ").into())?;
         }
         match fitting(&report.areas) {
             // Damage cannot be accepted.
@@ -323,7 +313,7 @@ impl Page {
                     out,
                     "",
                     11,
-                    &format!("To accept what was examined: --require {fits}"),
+                    &format!("To accept what was examined: --require {fits}").into(),
                 ),
             _ => Ok(()),
         }
@@ -331,7 +321,7 @@ impl Page {
 
     fn finding(&self, out: &mut dyn Write, finding: &Finding) -> io::Result<()> {
         writeln!(out)?;
-        let head = format!("{} [{}]", finding.sentence, finding.check);
+        let head = finding.sentence.then(format!(" [{}]", finding.check));
         self.wrap(out, &severity(finding.severity).to_string(), 9, &head)?;
         self.some(out, "", finding.further.iter().cloned())?;
         let decides = |line: &&EvidenceLine| self.detail.verbose || line.decides;
@@ -339,9 +329,10 @@ impl Page {
         if !self.detail.verbose {
             // A number or a name says more than a yes.
             let says = |line: &EvidenceLine| !matches!(line.value.as_str(), "yes" | "no");
-            match lines.iter().any(|line| says(line)) {
-                true => lines.retain(|line| says(line)),
-                false => lines.truncate(1),
+            if lines.iter().any(|line| says(line)) {
+                lines.retain(|line| says(line))
+            } else {
+                lines.truncate(1)
             }
             lines.truncate(EVIDENCE);
         }
@@ -358,7 +349,7 @@ impl Page {
                 RemedyLine::Command(command, after) => (command, after),
                 RemedyLine::Words(words) => {
                     commands = 0;
-                    self.wrap(out, label, 12, &words.to_string())?;
+                    self.wrap(out, label, 12, words)?;
                     continue;
                 }
             };
@@ -370,14 +361,18 @@ impl Page {
                 false => {}
             }
         }
-        // What begins as the cause itself says nothing new.
-        let begin = |text: &str| text.split("; ").next().map(str::to_owned);
-        let own = [&finding.sentence].into_iter().chain(&finding.further);
-        let own: Vec<Option<String>> = own.map(|text| begin(text)).collect();
-        let is_new = |c: &&Consequence| self.everything() || !own.contains(&begin(&c.sentence));
+        // What has the predicate of the cause itself says nothing new.
+        let is_new = |c: &&Consequence| {
+            let mut own = [&finding.sentence].into_iter().chain(&finding.further);
+            self.everything() || own.all(|own| own.predicate() != c.sentence.predicate())
+        };
         let hence = finding.consequences.iter().filter(is_new);
-        let hence: Vec<String> = hence
-            .map(|c| format!("{} [{}]", c.sentence, c.check))
+        let hence: Vec<Sentence> = hence
+            .map(|c| {
+                let check = Name::of_key("check", c.check.as_str());
+                let said = c.sentence.then_optionally(" [");
+                said.then(Span::Name(check)).then("]")
+            })
             .collect();
         self.some(out, "hence", hence.into_iter())
     }
@@ -391,7 +386,7 @@ impl Page {
         &self,
         out: &mut dyn Write,
         label: &str,
-        all: impl ExactSizeIterator<Item = String>,
+        all: impl ExactSizeIterator<Item = Sentence>,
     ) -> io::Result<()> {
         let count = all.len();
         for (i, text) in all.enumerate() {
@@ -434,26 +429,38 @@ impl Page {
     }
 
     /// As much of a sentence as stands in a line before this end, or all of it.
-    fn tagged(&self, said: &str, end: &str) -> String {
-        if self.everything() {
-            return format!("{said}{end}");
-        }
+    fn tagged(&self, said: &Sentence, end: &str) -> Sentence {
         let room = self.width.saturating_sub(9 + end.chars().count());
-        format!("{}{end}", cut(&one_line(said), room.max(24)))
+        if self.everything() {
+            said.then(end)
+        } else {
+            fit(said, room.max(24)).then(end)
+        }
     }
 
     fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
-        let fact = format!("{} = {}", line.fact, line.value);
         let is_told = || !self.told.borrow_mut().insert(line.origin.clone());
         let origin = match line.origin.as_str() {
             "" | "stated" => "",
             origin if origin == line.value || is_told() => "",
             origin => origin,
         };
-        let text = format!("{fact:<38} {origin}");
-        match self.detail.verbose {
-            true => writeln!(out, "         {}", one_line(text.trim_end())),
-            false => self.line(out, "         ", 9, text.trim_end()),
+        let fact = Sentence::from(format!("{} = ", line.fact));
+        let mut said = fact.then(Span::Quote(line.value.as_str().into()));
+        if !origin.is_empty() {
+            let gap = ORIGIN.saturating_sub(said.letters());
+            said = said
+                .then_optionally(format!("{:gap$} ", ""))
+                .then(if origin.starts_with('/') {
+                    Span::Path(origin.into())
+                } else {
+                    Span::Quote(origin.into())
+                });
+        }
+        if self.detail.verbose {
+            writeln!(out, "         {}", one_line(&said.to_string()))
+        } else {
+            self.line(out, "         ", 9, &said)
         }
     }
 
@@ -484,29 +491,25 @@ impl Page {
             let mut named: Vec<_> = named.map(|((_, by), of)| (of.len(), by)).collect();
             // Root is what one can have at once.
             named.sort_by_key(|(_, by)| !by.starts_with("run as root"));
-            let how: String = named
-                .iter()
-                .map(|(of, by)| format!("; {by}: {of}"))
-                .collect();
-            return self.line(
-                out,
-                &label,
-                9,
-                &format!("{checks} could not run (--open){how}"),
-            );
+            let count = Sentence::from(format!("{checks} could not run (--open)"));
+            let how = named.iter().fold(count, |said, (of, by)| {
+                said.then_optionally(format!("; {by}: {of}"))
+            });
+            return self.line(out, &label, 9, &how);
         }
-        self.wrap(out, &label, 9, &format!("{checks} could not run"))?;
+        self.wrap(out, &label, 9, &format!("{checks} could not run").into())?;
         for ((unnamed, by), of) in supplied {
             let by = if unnamed {
                 format!("because: {by}")
             } else {
                 by
             };
-            self.wrap(out, "", 2, &format!("{by} ({})", of.len()))?;
+            self.wrap(out, "", 2, &format!("{by} ({})", of.len()).into())?;
             for question in of {
                 let id = format!(" [{}]", question.check);
                 if !self.detail.verbose {
-                    self.wrap(out, "         ", 9, &self.tagged(&question.title, &id))?;
+                    let title = question.title.as_str().into();
+                    self.wrap(out, "         ", 9, &self.tagged(&title, &id))?;
                     continue;
                 }
                 let text = format!("{}{id}", question.title);
@@ -515,7 +518,8 @@ impl Page {
                     .map(|m| format!("{} ({})", m.fact, m.value))
                     .collect();
                 let (on, missing) = (some(&question.subjects), missing.join(", "));
-                self.wrap(out, "         ", 11, &format!("{text} on {on}: {missing}"))?;
+                let text = format!("{text} on {on}: {missing}");
+                self.wrap(out, "         ", 11, &text.into())?;
             }
         }
         Ok(())
@@ -549,67 +553,97 @@ impl Page {
             c.unknown,
             report.seconds
         );
-        self.wrap(out, "", 0, &line.dimmed().to_string())
+        self.wrap(out, "", 0, &line.dimmed().to_string().into())
     }
 
-    /// Writes `label` and then as much of `text` as one line holds.
-    fn line(&self, out: &mut dyn Write, label: &str, indent: usize, text: &str) -> io::Result<()> {
-        match self.everything() {
-            true => self.wrap(out, label, indent, text),
-            false => writeln!(
-                out,
-                "{label}{}",
-                cut(&one_line(text), self.width.saturating_sub(indent))
-            ),
+    /// Writes `label` and then a sentence, in one line if its predicate has room.
+    fn line(
+        &self,
+        out: &mut dyn Write,
+        label: &str,
+        indent: usize,
+        sentence: &Sentence,
+    ) -> io::Result<()> {
+        if self.everything() {
+            self.wrap(out, label, indent, sentence)
+        } else {
+            let room = self.width.saturating_sub(indent);
+            let fitted = fit(sentence, room);
+            if fitted.letters() <= room {
+                writeln!(out, "{label}{}", one_line(&fitted.to_string()))
+            } else {
+                self.wrap(out, label, indent, &fitted)
+            }
         }
     }
 
-    /// Writes `label` and then `text`, broken at spaces outside of commands in backticks, further lines indented.
-    fn wrap(&self, out: &mut dyn Write, label: &str, indent: usize, text: &str) -> io::Result<()> {
-        write!(out, "{label}")?;
-        let mut column = visible(label);
-        let mut fresh = true;
-        for word in unbroken(text) {
+    /// Writes `label` and then a sentence, broken at spaces outside of commands, further lines indented.
+    fn wrap(
+        &self,
+        out: &mut dyn Write,
+        label: &str,
+        indent: usize,
+        sentence: &Sentence,
+    ) -> io::Result<()> {
+        let lines = self.broken(visible(label), indent, sentence);
+        let margin = format!("\n{:indent$}", "");
+        writeln!(out, "{label}{}", lines.join(&margin))
+    }
+
+    /// The lines of a sentence of which the first begins in this column, further ones at the indent. There is one at least.
+    fn broken(&self, mut column: usize, indent: usize, sentence: &Sentence) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        for word in unbroken(sentence) {
             let length = visible(&word);
-            if !fresh && column + 1 + length > self.width {
-                writeln!(out)?;
-                write!(out, "{:indent$}", "")?;
-                column = indent;
-                fresh = true;
-            }
-            if !fresh {
-                write!(out, " ")?;
-                column += 1;
-            }
-            write!(out, "{word}")?;
+            let line = match lines.last_mut() {
+                Some(line) if line.is_empty() => line,
+                Some(line) if column + 1 + length <= self.width => {
+                    line.push(' ');
+                    column += 1;
+                    line
+                }
+                _ => {
+                    column = indent;
+                    lines.push(word);
+                    column += length;
+                    continue;
+                }
+            };
+            line.push_str(&word);
             column += length;
-            fresh = false;
         }
-        writeln!(out)
+        lines
     }
+}
+
+/// The words of a sentence; a command is one, with the marks at it.
+fn unbroken(sentence: &Sentence) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for span in sentence.spans() {
+        let text = span.to_string();
+        let is_whole = matches!(span, Span::Command(command) if !command.is_by_hand());
+        let parts = if is_whole {
+            vec![text.as_str()]
+        } else {
+            text.split(char::is_whitespace).collect()
+        };
+        for (at, part) in parts.into_iter().enumerate() {
+            is_open &= at == 0;
+            match words.last_mut().filter(|_| is_open) {
+                Some(word) => word.push_str(part),
+                None if part.is_empty() => continue,
+                None => words.push(part.to_owned()),
+            }
+            is_open = true;
+        }
+    }
+    words
 }
 
 /// A text without its line breaks: what a recording says must not look like a line of the report.
 fn one_line(text: &str) -> String {
     text.replace('\n', " ")
-}
-
-/// The words of a text; a command in backticks is one.
-fn unbroken(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let paired = text.matches('`').count().is_multiple_of(2);
-    let mut inside = false;
-    for word in text.split_whitespace() {
-        match words.last_mut().filter(|_| inside) {
-            Some(command) => {
-                command.push(' ');
-                command.push_str(word);
-            }
-            None => words.push(word.to_owned()),
-        }
-        inside ^= paired && word.matches('`').count() % 2 == 1;
-    }
-    words
 }
 
 /// Writes a remedy, or another text with commands on lines of their own, behind its name.
@@ -620,7 +654,7 @@ pub fn steps(out: &mut dyn Write, name: &str, text: &Sentence, width: usize) -> 
             RemedyLine::Command(command, after) => {
                 writeln!(out, "            {}", pasted(command, after))?;
             }
-            RemedyLine::Words(words) => paragraph(out, &label, 9, &words.to_string(), width)?,
+            RemedyLine::Words(words) => paragraph(out, &label, 9, words, width)?,
         }
     }
     Ok(())

@@ -5,28 +5,32 @@ use serde::Serialize;
 use super::{Finding, Report};
 use crate::fact::Percent;
 use crate::measure::plan::scope::Scopes;
+use crate::sentence::shell::Command;
+use crate::sentence::{Sentence, Span};
 
 /// The check whose cause is looked for.
 const BELOW_EXPECTED: &str = "bench/nodes-below-expected";
 
 /// What to do where pairs of nodes were not measured.
-const PAIRS: &str = "`rdma-doctor bench pairs`";
+fn pairs() -> Sentence {
+    Span::Command(Command::of_words(["rdma-doctor", "bench", "pairs"])).into()
+}
 
 /// The answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// All of it in one sentence.
-    pub sentence: String,
+    pub sentence: Sentence,
     /// How much slower all nodes are than one; `null` where no node was measured alone.
     pub slower: Option<f64>,
     /// How much slower they were expected to be.
     pub expected: Option<f64>,
     /// What slows them; `null` where they are as fast as expected, and where it was not found.
-    pub because: Option<String>,
+    pub because: Option<Sentence>,
     /// What pairs of nodes have against them though they are as fast as expected.
-    pub beside: Option<String>,
+    pub beside: Option<Sentence>,
     /// What to do next where it was not found.
-    pub next: Option<String>,
+    pub next: Option<Sentence>,
     /// Whether nobody measured what the nodes should reach.
     #[serde(skip)]
     pub is_open: bool,
@@ -37,23 +41,24 @@ impl Answer {
     pub fn of(report: &Report, scopes: &Scopes, slow_below: Percent) -> Option<Self> {
         let said = scopes.against_one(slow_below)?;
         let mut answer = Answer {
-            sentence: said,
+            sentence: said.into(),
             slower: scopes.slowdown(),
             expected: scopes.expected(),
             ..Answer::default()
         };
         let Some(of_expected) = scopes.of_expected() else {
-            answer.sentence = format!("{}; next: {PAIRS}", answer.sentence);
-            answer.next = Some(PAIRS.to_owned());
+            answer.say("; next: ", pairs());
+            answer.next = Some(pairs());
             answer.is_open = true;
             return Some(answer);
         };
         if of_expected.0 >= slow_below.0 {
             let of_nodes = |cause: &&Finding| cause.check.starts_with("pairs/");
             if let Some(cause) = report.causes.iter().find(of_nodes) {
-                let beside = unprefixed(cause);
-                answer.sentence = format!("{}; yet {beside}", answer.sentence);
-                answer.beside = Some(beside.to_owned());
+                // It is about all nodes, not only about the one that recorded it.
+                let beside = cause.sentence.without_nodes();
+                answer.say("; yet ", beside.clone());
+                answer.beside = Some(beside);
             }
             return Some(answer);
         }
@@ -63,19 +68,24 @@ impl Answer {
         };
         match report.causes.iter().find(explains) {
             Some(cause) => {
-                let because = unprefixed(cause).to_owned();
-                answer.sentence = format!("{}; because {because}", answer.sentence);
+                let because = cause.sentence.without_nodes();
+                answer.say("; because ", because.clone());
                 answer.because = Some(because);
             }
             None => {
                 let (tried, next) = cause_not_found(scopes, slow_below);
                 let tried = tried.join(", ");
-                let said = &answer.sentence;
-                answer.sentence = format!("{said}; not found in {tried}; next: {next}");
-                answer.next = Some(next.to_owned());
+                answer.say("; not found in ", tried);
+                answer.say("; next: ", next.clone());
+                answer.next = Some(next);
             }
         }
         Some(answer)
+    }
+
+    /// Adds what can be left out of the sentence.
+    fn say(&mut self, leads: &'static str, what: impl Into<Sentence>) {
+        self.sentence = self.sentence.then_optionally(leads).then(what);
     }
 
     /// Whether something is wrong between the nodes.
@@ -84,23 +94,17 @@ impl Answer {
     }
 }
 
-/// The sentence without the node that recorded it: it is about all nodes.
-fn unprefixed(cause: &Finding) -> &str {
-    let sentence = cause.sentence.as_str();
-    let prefix = |node: &String| sentence.strip_prefix(node.as_str())?.strip_prefix(": ");
-    cause.nodes.iter().find_map(prefix).unwrap_or(sentence)
-}
-
 /// What was tried in vain, and what to try next.
-fn cause_not_found(scopes: &Scopes, slow_below: Percent) -> (Vec<&'static str>, &'static str) {
+fn cause_not_found(scopes: &Scopes, slow_below: Percent) -> (Vec<&'static str>, Sentence) {
     let mut tried = vec!["ranks", "single nodes"];
     let nodes = scopes.whole.as_ref().map_or(0, |whole| whole.nodes);
     if scopes.pairs.is_none() {
-        return (tried, PAIRS);
+        return (tried, pairs());
     }
     tried.push("pairs of nodes");
     if scopes.bisection.is_none() && nodes > 2 {
-        return (tried, "`rdma-doctor bench all-reduce --bisect`");
+        let bisect = ["rdma-doctor", "bench", "all-reduce", "--bisect"];
+        return (tried, Span::Command(Command::of_words(bisect)).into());
     }
     if scopes.bisection.is_some() {
         tried.push("parts of the nodes");
@@ -111,13 +115,16 @@ fn cause_not_found(scopes: &Scopes, slow_below: Percent) -> (Vec<&'static str>, 
     if scopes.arms {
         tried.push("other connections");
     }
-    let next = match scopes.are_links_idle(slow_below) {
-        true => {
-            "the rate that switch ports, virtual switches or the provider allow each node, and `rdma-doctor check --sample 10` on all nodes while the job runs"
-        }
-        false => {
-            "`rdma-doctor check --sample 10` on all nodes while the job runs, and the counters of the links between switches"
-        }
+    let sample = Command::of_words(["rdma-doctor", "check", "--sample", "10"]);
+    let while_it_runs =
+        Sentence::from(Span::Command(sample)).then(" on all nodes while the job runs");
+    let next = if scopes.are_links_idle(slow_below) {
+        Sentence::from(
+            "the rate that switch ports, virtual switches or the provider allow each node, and ",
+        )
+        .then(while_it_runs)
+    } else {
+        while_it_runs.then(", and the counters of the links between switches")
     };
     (tried, next)
 }

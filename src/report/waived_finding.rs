@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::sentence::Sentence;
+
 /// A finding that a waiver accepts.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -16,7 +18,7 @@ pub struct WaivedFinding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
     /// Observed and expected values for the first subject.
-    pub sentence: String,
+    pub sentence: Sentence,
     /// The id or pattern of the waiver; another than the check's if it waives what explains this.
     pub by: String,
     /// Why it is accepted.

@@ -1,11 +1,12 @@
 //! Verdicts in words: findings, what is waived, what passed.
 
+use super::WaivedFinding;
 use super::finding::{Consequence, Finding, Pass, evidence_line};
 use super::remedy::{SUBJECTS, for_each_subject};
-use super::{WaivedFinding, device_names};
 use crate::check::{Catalogue, Outcome, Verdict};
 use crate::diagnosis::Cause;
 use crate::fact::{Facts, Id, Subject};
+use crate::sentence::{Sentence, Span};
 use crate::small_sort;
 
 /// Writes what is said of verdicts.
@@ -28,33 +29,37 @@ impl Writer<'_> {
         }
     }
 
-    fn sentence(&self, check: usize, id: Id) -> String {
+    fn sentence(&self, check: usize, id: Id) -> Sentence {
         let check = &self.catalogue.checks[check];
-        let text = check
-            .finding()
-            .render(self.facts, id, &check.limits)
-            .to_string();
-        let text = device_names::named(self.facts, id, text);
+        let said = check.finding().render(self.facts, id, &check.limits);
         match self.facts.ancestor(id, Subject::Node) {
-            Some(node) if self.several => format!("{}: {text}", self.facts.name(node)),
-            _ => text,
+            Some(node) if self.several => {
+                Sentence::from(Span::On(self.facts.shared_name(node))).then(said)
+            }
+            _ => said,
         }
     }
 
     /// The sentence behind the premise of its check.
-    fn presuming(&self, check: usize, id: Id) -> String {
+    fn presuming(&self, check: usize, id: Id) -> Sentence {
         let presumed = self.catalogue.checks[check].premise.as_ref();
-        let premise = presumed.map_or("", |presumed| presumed.premise.sentence());
-        format!("{premise}{}", self.sentence(check, id))
+        let said = self.sentence(check, id);
+        match presumed {
+            Some(presumed) => Sentence::from(presumed.premise.sentence()).then(said),
+            None => said,
+        }
     }
 
     pub(super) fn finding(&self, cause: &Cause) -> Finding {
         let check = &self.catalogue.checks[cause.check];
         // A cause has one subject at least.
         let first = cause.subjects[0];
-        let said = |id: Id| match cause.presumes(cause.check, id) {
-            true => self.presuming(cause.check, id),
-            false => self.sentence(cause.check, id),
+        let said = |id: Id| {
+            if cause.presumes(cause.check, id) {
+                self.presuming(cause.check, id)
+            } else {
+                self.sentence(cause.check, id)
+            }
         };
         let premise = check
             .premise
@@ -70,15 +75,17 @@ impl Writer<'_> {
             .into_iter()
             .map(|(check, id)| Consequence {
                 check: self.catalogue.checks[check].id.to_string(),
-                severity: match cause.presumes(check, id) {
-                    true => self.catalogue.checks[check].presumed_severity().word(),
-                    false => self.catalogue.checks[check].severity.word(),
+                severity: if cause.presumes(check, id) {
+                    self.catalogue.checks[check].presumed_severity().word()
+                } else {
+                    self.catalogue.checks[check].severity.word()
                 },
                 subject: self.name(id),
                 // Beneath a cause with the same premise it is said already.
-                sentence: match premise.is_none() && cause.presumes(check, id) {
-                    true => self.presuming(check, id),
-                    false => self.sentence(check, id),
+                sentence: if premise.is_none() && cause.presumes(check, id) {
+                    self.presuming(check, id)
+                } else {
+                    self.sentence(check, id)
                 },
             })
             .collect();
@@ -93,7 +100,7 @@ impl Writer<'_> {
             sentence: said(first),
             premise,
             further: cause.subjects[1..].iter().map(|id| said(*id)).collect(),
-            why: advice.why.trim().to_owned(),
+            why: advice.why.clone(),
             fix: for_each_subject(
                 cause
                     .subjects

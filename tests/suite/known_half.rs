@@ -47,7 +47,7 @@ pub(crate) fn judged(recording: &Recording) -> Report {
 pub(crate) fn said(report: &Report, id: &str) -> Option<(&'static str, String)> {
     let all = || report.causes.iter().chain(&report.notes);
     let found = all().find(|finding: &&Finding| finding.check == id);
-    found.map(|finding| (finding.severity, finding.sentence.clone()))
+    found.map(|finding| (finding.severity, finding.sentence.to_string()))
 }
 
 /// The kernel's log of a machine that booted 100 h ago, or without that clock.
@@ -401,6 +401,7 @@ fn a_cgroup_that_allows_no_rdma_handle_is_an_error() {
     assert!(
         cause
             .sentence
+            .to_string()
             .contains("the cgroup of this process forbids"),
         "{}",
         cause.sentence

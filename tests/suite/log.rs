@@ -16,6 +16,7 @@ use rdma_doctor::nccl_log::{Limits, Reader};
 use rdma_doctor::probe::nccl_log;
 use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
+use rdma_doctor::sentence::Sentence;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::{Header, Line};
 
@@ -345,12 +346,15 @@ fn the_first_failure_counts_however_much_stands_before_it() {
     let log = of(&text);
     assert_eq!(log.report.causes[0].check, "log/peer-silent");
     let sentence = &log.report.causes[0].sentence;
-    assert!(sentence.contains("10.1.4.0<4791>"), "{sentence}");
+    assert!(
+        sentence.to_string().contains("10.1.4.0<4791>"),
+        "{sentence}"
+    );
     assert_eq!(log.report.exit, 2);
     let left = log
         .not_read
         .iter()
-        .any(|said| said.contains("events were not read"));
+        .any(|said| said.to_string().contains("events were not read"));
     assert!(left, "{:?}", log.not_read);
     // And where the work ended well, none is one.
     let ended = of(&(text + "State: COMPLETED (exit code 0)\n"));
@@ -395,7 +399,7 @@ fn warnings_alone_leave_the_answer_open() {
     assert_eq!(log.answers[0].rdma, "unknown");
     assert!(log.answers[0].settle.is_some());
     // What is known comes first.
-    let headline = &log.report.headline;
+    let headline = log.report.headline.to_string();
     assert!(
         headline.find("/dev/shm") < headline.find("RDMA: cannot be determined"),
         "{headline}"
@@ -773,11 +777,14 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     assert_eq!(
         log.not_read,
         [
-            format!("1 file is not text, and not read: {}", file("core.7")),
-            format!(
+            Sentence::from(format!(
+                "1 file is not text, and not read: {}",
+                file("core.7")
+            )),
+            Sentence::from(format!(
                 "1 file is a recording (--with judges it with the log), and not read: {}",
                 file("n1.jsonl")
-            ),
+            )),
         ]
     );
     // It opens, and the first read fails, as on a file system that went away.
@@ -800,7 +807,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
         file("stale.log")
     );
     assert_eq!(
-        log.answers[0].sentence,
+        log.answers[0].sentence.to_string(),
         format!("RDMA: cannot be determined: {unread}")
     );
     let settle = log.answers[0].settle.as_deref();

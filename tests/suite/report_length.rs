@@ -4,6 +4,7 @@ use rdma_doctor::check::Catalogue;
 use rdma_doctor::cli::many;
 use rdma_doctor::report::text::{self, Detail};
 use rdma_doctor::report::{Policy, Report};
+use rdma_doctor::sentence::{Sentence, Span};
 use rdma_doctor::source::recording::Recording;
 
 use crate::clusters::{self, list};
@@ -17,8 +18,8 @@ fn lines(report: &Report, detail: Detail, width: usize) -> Vec<String> {
     page.lines().map(str::to_owned).collect()
 }
 
-/// The lines of each fixture's report at 100 columns, by its name.
-fn reports() -> Vec<(String, Vec<String>)> {
+/// The report of each fixture and cluster, by its name.
+fn reports() -> Vec<(String, Report)> {
     let catalogue = Catalogue::embedded().unwrap();
     let fixtures = fixtures().into_iter().map(|path| {
         let recording = Recording::open(&path).unwrap();
@@ -29,11 +30,7 @@ fn reports() -> Vec<(String, Vec<String>)> {
         let report = clusters::judged(&catalogue, &list::open(&path));
         (path.display().to_string(), report)
     });
-    let all = fixtures.chain(clusters);
-    let mut all: Vec<(String, Vec<String>)> = all
-        .map(|(name, report)| (name, lines(&report, Detail::default(), 100)))
-        .collect();
-    all.sort_by_key(|(_, lines)| lines.len());
+    let all: Vec<(String, Report)> = fixtures.chain(clusters).collect();
     assert!(all.len() > 150, "{} reports", all.len());
     all
 }
@@ -49,7 +46,11 @@ fn wide(lines: &[String], width: usize) -> impl Iterator<Item = &String> {
 
 #[test]
 fn a_report_is_read_at_once() {
-    let all = reports();
+    let all = reports().into_iter();
+    let mut all: Vec<(String, Vec<String>)> = all
+        .map(|(name, report)| (name, lines(&report, Detail::default(), 100)))
+        .collect();
+    all.sort_by_key(|(_, lines)| lines.len());
     for (name, lines) in &all {
         let length = lines[0].chars().count();
         assert!(length <= 120, "{name}: {length}: {}", lines[0]);
@@ -107,4 +108,66 @@ fn no_line_is_wider_than_the_terminal() {
             whole
         );
     }
+}
+
+/// Our own words of a predicate, which no width takes away; names and quotations between them become short.
+fn words_of_predicate(sentence: &Sentence) -> Vec<String> {
+    let words = sentence.predicate().iter().filter_map(|span| match span {
+        Span::Text(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        _ => None,
+    });
+    let is_word = |text: &String| text.contains(char::is_alphabetic);
+    words.filter(is_word).collect()
+}
+
+/// Whether a page says all of these, one soon after the other.
+fn says(page: &str, words: &[String]) -> bool {
+    let Some((first, rest)) = words.split_first() else {
+        return true;
+    };
+    page.match_indices(first).any(|(at, _)| {
+        let mut after = &page[at + first.len()..];
+        rest.iter().all(|word| match after.find(word) {
+            Some(at) if at < 200 => {
+                after = &after[at + word.len()..];
+                true
+            }
+            _ => false,
+        })
+    })
+}
+
+/// The finding of each template that a fixture shows: at 80 columns the page, at 112 letters the headline.
+#[test]
+fn no_width_takes_a_predicate_away() {
+    let mut seen = 0;
+    for (name, report) in reports() {
+        let page = lines(&report, Detail::default(), 80).join(" ");
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let hence = report.causes.iter().take(3).flat_map(|cause| {
+            // Further ones than the first few are counted, and what repeats the cause is left out.
+            let few = usize::from(cause.consequences.len() == 1);
+            let new = |sentence: &&Sentence| sentence.predicate() != cause.sentence.predicate();
+            let hence = cause.consequences.iter().map(|one| &one.sentence);
+            cause
+                .further
+                .iter()
+                .take(3)
+                .chain(hence.filter(new).take(few))
+        });
+        let causes = report.causes.iter().take(24).map(|cause| &cause.sentence);
+        let notes = report.notes.iter().take(3).map(|note| &note.sentence);
+        for sentence in causes.chain(notes).chain(hence) {
+            let words = words_of_predicate(sentence);
+            assert!(says(&page, &words), "{name}: {sentence}: {words:?}");
+            seen += 1;
+        }
+        let headline = report.headline.to_string();
+        let leads = report.causes.first().filter(|_| report.exit != 3);
+        if let Some(first) = leads {
+            let words = words_of_predicate(&first.sentence);
+            assert!(says(&headline, &words), "{name}: {headline}");
+        }
+    }
+    assert!(seen > 500, "{seen} findings");
 }

@@ -4,6 +4,9 @@ use crate::check::example::{Expected, try_example};
 use crate::check::{Catalogue, Check, Example, Severity, Variant, glob};
 use crate::fact::limit;
 
+/// The words of a predicate have room in 80 columns behind the severity; names become short.
+const LONGEST_PREDICATE: usize = 80 - 9;
+
 /// Letters that an explanation has at least.
 const SHORTEST_WHY: usize = 40;
 
@@ -39,14 +42,19 @@ fn words(check: &Check, complain: &mut impl FnMut(String)) {
     if (check.severity == Severity::Note) != check.impact.is_none() {
         complain("an error and a warning have an `impact`, a note has none".into());
     }
-    if check.advice().why.chars().count() < SHORTEST_WHY {
+    if check.advice().why.letters() < SHORTEST_WHY {
         complain(format!("`why` has fewer than {SHORTEST_WHY} letters"));
     }
-    if check.advice().why.contains('{') {
+    if check.advice().why.to_string().contains('{') {
         complain("`why` is printed as it stands: a fact belongs to `finding` or `fix`".into());
     }
     if check.finding().source().contains('\n') || check.finding().source().trim().is_empty() {
         complain("`finding` is one sentence".into());
+    }
+    if check.finding().predicate_letters() > LONGEST_PREDICATE {
+        complain(format!(
+            "`finding` has more than {LONGEST_PREDICATE} letters before its first `|`"
+        ));
     }
     if !check.advice().see.iter().any(|url| url.starts_with("http")) {
         complain("`see` names no page".into());

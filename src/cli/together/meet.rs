@@ -67,7 +67,8 @@ impl GatheredNodes {
         let mut report = many::gathered(catalogue, gathering, policy);
         report.unauthenticated = self.unauthenticated;
         if report.unauthenticated {
-            report.headline += "; the nodes had no key, and each is believed by its address";
+            let trusted = "; the nodes had no key, and each is believed by its address";
+            report.headline = report.headline.then_optionally(trusted);
         }
         report
     }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::terminal::{Paint, Painted};
 
 use super::{Ablation, Arm, Factor, Measurement};
-use crate::report::clause::shortened;
 use crate::report::plural;
+use crate::report::shortened::shortened;
 
 /// Writes the tables for people, in lines of at most `width` columns.
 pub fn write(out: &mut dyn Write, ablation: &Ablation, width: usize) -> io::Result<()> {

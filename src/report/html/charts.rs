@@ -6,11 +6,11 @@ use super::Markup;
 use crate::fact::Bytes;
 use crate::measure::plan::alpha_beta;
 use crate::report::ablation::{Ablation, Arm, Measurement, text};
-use crate::report::clause::shortened;
 use crate::report::collective::text::{digits, gigabytes};
 use crate::report::collective::{Collectives, MeasuredPoint};
 use crate::report::p2p::{Copies, Gpu};
 use crate::report::pairs::Pairs;
+use crate::report::shortened::shortened;
 
 /// Where bars begin, how long the longest is, and the height of a row.
 const LEFT: f64 = 250.0;

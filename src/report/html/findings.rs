@@ -115,7 +115,7 @@ fn finding(page: &mut Markup, finding: &Finding) {
         page.put("</details>\n", &[]);
     }
     page.put("<h4>Why</h4>\n<p>", &[]);
-    page.prose(&finding.why);
+    page.sentence(&finding.why);
     page.put("</p>\n</div>\n<div>\n<h4>Fix</h4>\n", &[]);
     // The commands of a step stand below each other, to be copied.
     let is_command = |line: &RemedyLine| matches!(line, RemedyLine::Command(..));

@@ -28,14 +28,6 @@ impl Markup {
         self.0.push_str(&other.0);
     }
 
-    /// Writes text in which backquotes enclose code.
-    pub fn prose(&mut self, text: &str) {
-        for (at, part) in text.split('`').enumerate() {
-            let templates = ["{}", "<code>{}</code>"];
-            self.put(templates[at % 2], &[&part]);
-        }
-    }
-
     /// Writes a sentence, its commands as code.
     pub fn sentence(&mut self, sentence: &Sentence) {
         for span in sentence.spans() {

@@ -3,17 +3,18 @@
 use crate::fact::benchmark::{self, BenchmarkTool};
 use crate::fact::{Facts, Id, Subject, cluster};
 use crate::report::plural;
+use crate::sentence::Sentence;
 
 /// One sentence for each benchmark, and one for the outputs of other tools.
-pub(super) fn sentences(facts: &Facts) -> Vec<String> {
+pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
     let benchmarks = facts.all(Subject::Benchmark).map(|id| results(facts, id));
     let tools = facts.known(Facts::CLUSTER, cluster::LOGS_OUTPUTS);
-    let tools = tools.map(|tools| format!("outputs of {}", tools.join(", ")));
+    let tools = tools.map(|tools| format!("outputs of {}", tools.join(", ")).into());
     benchmarks.chain(tools).collect()
 }
 
 /// `nccl-tests at job.log:12: 24 sizes up to 8 GiB, 3352 Gb/s (419 GB/s) bus bandwidth at best, …`
-fn results(facts: &Facts, id: Id) -> String {
+fn results(facts: &Facts, id: Id) -> Sentence {
     let mut parts = Vec::new();
     let test = facts.known(id, benchmark::TEST);
     parts.extend(test.map(|test| test.to_string()));
@@ -78,8 +79,13 @@ fn results(facts: &Facts, id: Id) -> String {
     if let Some(status) = facts.known(id, benchmark::STATUS) {
         parts.push(format!("failed with status {status}"));
     }
-    match parts.is_empty() {
-        true => format!("{}: no row of results", facts.name(id)),
-        false => format!("{}: {}", facts.name(id), parts.join(", ")),
+    let name = Sentence::from(format!("{}: ", facts.name(id)));
+    if parts.is_empty() {
+        name.then("no row of results")
+    } else {
+        name.then(Sentence::joined(
+            parts.into_iter().map(Sentence::from),
+            ", ",
+        ))
     }
 }

@@ -6,9 +6,9 @@ use super::text::{gpu_words, link_words, nic_words, port_words};
 use super::tree::{self, PlacedLeaf, TreeLeaf, TreePart};
 use super::{Link, Topology};
 use crate::fact::Subject;
-use crate::report::clause::shortened;
 use crate::report::html::marks::Marks;
 use crate::report::html::{Markup, document};
+use crate::report::shortened::shortened;
 
 /// The left edge of host bridges, and how far each level is from the next.
 const FIRST: usize = 28;

@@ -180,7 +180,7 @@ fn differences(log: &LogReport, expected: &Expected) -> String {
     // A value that is not known is left out of a sentence.
     for finding in report.causes.iter().chain(&report.notes) {
         let mut sentences = finding.further.iter().chain([&finding.sentence]);
-        if let Some(text) = sentences.find(|text| text.contains("unknown")) {
+        if let Some(text) = sentences.find(|text| text.to_string().contains("unknown")) {
             let _ = writeln!(wrong, "  a placeholder is not filled: {text:?}");
         }
     }

@@ -72,7 +72,7 @@ fn differences(log: &LogReport, truth: &Truth) -> String {
         let _ = writeln!(wrong, "  errors: {errors}, not {:?}", truth.errors);
     }
     if let Some(lead) = &truth.lead
-        && !found.is_some_and(|cause| cause.sentence.contains(lead))
+        && !found.is_some_and(|cause| cause.sentence.to_string().contains(lead))
     {
         let _ = writeln!(wrong, "  lead: does not name {lead:?}");
     }
