@@ -15,6 +15,9 @@ pub(super) const HEADLINE: usize = 112;
 /// The check of lines that no table has.
 const NOT_IN_CATALOGUE: &str = "log/not-in-catalogue";
 
+/// What a script sees where a finding leads and the verdict is open.
+const UNDECIDED: &str = " (exit 3)";
+
 /// The answer in one sentence. Of several nodes it says which the other causes are on.
 pub(super) fn headline(
     (exit, status): (Exit, &str),
@@ -23,37 +26,7 @@ pub(super) fn headline(
 ) -> Sentence {
     let causes = &contents.causes;
     if exit == Exit::Undecided {
-        if let (Some(unknown), []) = (unknown_failure(notes), causes.as_slice()) {
-            return clause::headline(&unknown.sentence, &[], "");
-        }
-        let why = why_undecided(contents);
-        // The measurement is what the user asked for.
-        let is_measured = |check: &str| {
-            let groups = ["ablation/", "bench/", "pairs/"];
-            groups.iter().any(|group| check.starts_with(group))
-        };
-        if let Some(first) = causes.first().filter(|first| is_measured(&first.check)) {
-            return fitted(&first.sentence, &[], Sentence::from("; ").then(why));
-        }
-        // What was found says more than what the recording does not hold.
-        if let (Some(first), Some(areas), []) = (
-            causes.first(),
-            unrecorded(&contents.areas),
-            contents.damage.as_slice(),
-        ) {
-            let more = first.subjects.get(1..).unwrap_or_default();
-            let areas = plural(areas.len() as u64, "area");
-            let others = other_causes(causes.len(), "");
-            let tail = format!("{others}; undecided: {areas} not recorded");
-            return fitted(&first.sentence, more, tail.into());
-        }
-        // What did not answer leads already.
-        let others = causes.iter().filter(|c| !is_damage(&c.check)).count();
-        let others = match others {
-            0 => String::new(),
-            n => format!("; {} below", plural(n as u64, "warning")),
-        };
-        return fitted(&why, &[], others.into());
+        return undecided(contents, notes);
     }
     let Some(lead) = lead(exit, causes, notes) else {
         return without_cause(status, contents, notes);
@@ -86,6 +59,29 @@ pub(super) fn headline(
     fitted(&lead.sentence, &[], format!("{more}{others}").into())
 }
 
+/// What leads although the verdict is open: what was found says more than what was not examined.
+fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
+    let why = why_undecided(contents);
+    let causes = &contents.causes;
+    let Some(first) = causes.iter().find(|cause| !is_damage(&cause.check)) else {
+        return match unknown_failure(notes) {
+            Some(unknown) => fitted(&unknown.sentence, &[], Sentence::new(Vec::new())),
+            None => fitted(&why, &[], Sentence::new(Vec::new())),
+        };
+    };
+    let why = match (unrecorded(&contents.areas), contents.damage.as_slice()) {
+        (Some(areas), []) => {
+            let areas = plural(areas.len() as u64, "area");
+            format!("undecided: {areas} not recorded").into()
+        }
+        _ => why,
+    };
+    let others = format!("{}; ", other_causes(causes.len(), ""));
+    let tail = Sentence::from(others).then(why).then(UNDECIDED.to_owned());
+    let more = first.subjects.get(1..).unwrap_or_default();
+    fitted(&first.sentence, more, tail)
+}
+
 /// What leads, the further subjects of which that holds, and what else there is.
 fn fitted(lead: &Sentence, further: &[String], tail: Sentence) -> Sentence {
     let mut more = vec![String::new()];
@@ -107,7 +103,7 @@ fn fitted(lead: &Sentence, further: &[String], tail: Sentence) -> Sentence {
 }
 
 /// Whether a check reports what did not answer, which the headline of an undecided verdict names by itself.
-fn is_damage(check: &str) -> bool {
+pub(super) fn is_damage(check: &str) -> bool {
     check.starts_with("respondent/") || check.starts_with("recording/")
 }
 

@@ -8,7 +8,7 @@ use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
 use super::fit::{fit, split};
-use super::headline::HEADLINE;
+use super::headline::{HEADLINE, is_damage};
 use super::remedy::{self, RemedyLine, pasted};
 use super::{
     Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some,
@@ -166,8 +166,15 @@ fn label(report: &Report) -> Painted {
         Exit::Errors => "ERROR".red().bold(),
         Exit::Warnings => "WARNING".yellow().bold(),
         Exit::Healthy => "OK".green().bold(),
+        // What was found is certain, whatever else is open.
+        Exit::Undecided if has_finding(report) => "WARNING".yellow().bold(),
         _ => "UNKNOWN".magenta().bold(),
     }
+}
+
+/// Whether something failed besides answers that did not come.
+fn has_finding(report: &Report) -> bool {
+    report.causes.iter().any(|cause| !is_damage(&cause.check))
 }
 
 fn severity(word: &str) -> Painted {
