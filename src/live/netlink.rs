@@ -21,7 +21,8 @@ const TIMEOUT: Timespec = Timespec {
 };
 /// Bytes that a reply of the kernel may have: the routes of a router of the Internet.
 const REPLY_LIMIT: usize = 64 << 20;
-/// Bytes of messages that an answer may have: 30,000 routes. As text in a recording they take up to six times as many.
+/// Bytes of messages that an answer may have: 30,000 routes to own networks. As text in a recording they take up to six times
+/// as many.
 const ANSWER_LIMIT: usize = 2 << 20;
 /// How often a dump is asked for whose set changes meanwhile.
 const ATTEMPTS: u32 = 3;
@@ -200,7 +201,7 @@ impl KernelReply {
 /// The messages of a reply that matter.
 pub(super) fn chosen<const FIXED: usize>(
     reply: &[u8],
-    matters: impl Fn(&Message<'_, FIXED>) -> bool,
+    mut matters: impl FnMut(&Message<'_, FIXED>) -> bool,
 ) -> Result<Vec<u8>, Refusal> {
     let mut kept = Vec::new();
     for message in netlink::messages::<FIXED>(reply) {

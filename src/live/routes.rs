@@ -1,5 +1,7 @@
 //! Routes, the rules that choose their tables, and neighbours, as far as they decide over a rail's traffic.
 
+use std::collections::{BTreeSet, HashSet};
+
 use netlink_sys::protocols::NETLINK_ROUTE;
 
 use super::netlink::{Connection, NLM_F_DUMP};
@@ -11,12 +13,20 @@ const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
 const RTM_GETNEIGH: u16 = 30;
 const RTM_GETRULE: u16 = 34;
+const RTM_GETADDR: u16 = 22;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_VIA: u16 = 18;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
 /// `struct rtmsg`, `struct fib_rule_hdr` and `struct ndmsg` have this size, and all begin with the family.
 const BODY: usize = 12;
+/// `struct ifaddrmsg`
+const IFADDRMSG: usize = 8;
 /// `RT_TABLE_LOCAL`: the machine's own addresses.
 const RT_TABLE_LOCAL: u8 = 255;
 const RTN_UNICAST: u8 = 1;
@@ -25,30 +35,50 @@ const REFUSING: std::ops::RangeInclusive<u8> = 6..=8;
 /// `NUD_INCOMPLETE`, `NUD_FAILED`, `NUD_PERMANENT`
 const ODD_NEIGHBOURS: u16 = 0x1 | 0x20 | 0x80;
 
-/// Answers `route/getroute` (unicast routes to networks, of all tables but the local one) and `route/getrule` (all rules), both of IPv4 if no `family` is
-/// said to be 6.
+/// Answers `route/getroute` (unicast routes to networks, of all tables but the local one) and
+/// `route/getrule` (all rules), both of IPv4 if no `family` is said to be 6.
 ///
-/// Host routes are left out: container networks have one for each of their thousands of endpoints. `route/getroute-exceptions` has those that lead into a
-/// network that this machine is connected to, and what refuses; `route/getneigh` the neighbours that did not answer or that somebody wrote down.
+/// A node of a container network has a route to each of thousands of endpoints and of other nodes'
+/// networks. What is kept does not grow with them: routes that decide over packets of a network
+/// that this machine is in, default routes, and for each interface one that leads over a gateway.
+/// `route/getroute-exceptions` has those to one host in such a network, and what refuses;
+/// `route/getneigh` the neighbours that did not answer or that somebody wrote down.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
-    let mut body = [0; BODY];
     let family = match call.number("family") {
         Some(6) => AF_INET6,
         _ => AF_INET,
     };
-    body[0] = family;
-    let dump = |kind| Connection::open(NETLINK_ROUTE)?.request(kind, NLM_F_DUMP, &body);
     let messages = match &*call.name {
-        "route/getroute" => networks(&dump(RTM_GETROUTE)?, family)?,
-        "route/getroute-exceptions" => exceptions(&dump(RTM_GETROUTE)?, family)?,
-        "route/getneigh" => chosen(&dump(RTM_GETNEIGH)?, family, |message| {
+        "route/getroute" => networks(
+            &dump::<BODY>(RTM_GETROUTE, family)?,
+            &addresses(family),
+            family,
+        )?,
+        "route/getroute-exceptions" => exceptions(
+            &dump::<BODY>(RTM_GETROUTE, family)?,
+            &addresses(family),
+            family,
+        )?,
+        "route/getneigh" => chosen(&dump::<BODY>(RTM_GETNEIGH, family)?, family, |message| {
             let state = netlink::u16_at(message.fixed, 8).unwrap_or(0);
             state & ODD_NEIGHBOURS != 0
         })?,
-        "route/getrule" => chosen(&dump(RTM_GETRULE)?, family, |_| true)?,
+        "route/getrule" => chosen(&dump::<BODY>(RTM_GETRULE, family)?, family, |_| true)?,
         name => return Err(Refusal::unknown_call(name)),
     };
     Ok(Answer::Bytes(messages.into()))
+}
+
+/// All messages of a family; the request's body, which begins with the family, has this size.
+fn dump<const FIXED: usize>(kind: u16, family: u8) -> Result<Vec<u8>, Refusal> {
+    let mut body = [0; FIXED];
+    body[0] = family;
+    Connection::open(NETLINK_ROUTE)?.request(kind, NLM_F_DUMP, &body)
+}
+
+/// This machine's addresses. Where they are not told, its routes tell its networks.
+fn addresses(family: u8) -> Vec<u8> {
+    dump::<IFADDRMSG>(RTM_GETADDR, family).unwrap_or_default()
 }
 
 /// The length of a prefix that is one host's.
@@ -56,49 +86,141 @@ fn host_length(family: u8) -> u8 {
     if family == AF_INET6 { 128 } else { 32 }
 }
 
-/// A route's destination from the highest bit on, with the length of its prefix.
-fn destination(message: &Message<'_, BODY>) -> Option<(u128, u8)> {
-    let mut octets = [0; 16];
-    let to = message.attributes.find(RTA_DST).ok()?.unwrap_or_default();
-    octets.get_mut(..to.len())?.copy_from_slice(to);
-    Some((u128::from_be_bytes(octets), message.fixed[1]))
+/// A network: its address from the highest bit on, and how many bits of it count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Prefix {
+    address: u128,
+    length: u8,
+}
+
+impl Prefix {
+    /// The network of this length in which an address is.
+    fn of(octets: &[u8], length: u8) -> Option<Self> {
+        let mut all = [0; 16];
+        all.get_mut(..octets.len())?.copy_from_slice(octets);
+        let address = u128::from_be_bytes(all);
+        Some(Prefix { address, length }.shortened(length))
+    }
+
+    /// A route's destination.
+    fn to(message: &Message<'_, BODY>) -> Option<Self> {
+        let octets = message.attributes.find(RTA_DST).ok()?.unwrap_or_default();
+        Self::of(octets, message.fixed[1])
+    }
+
+    fn shortened(self, length: u8) -> Self {
+        let below = u128::MAX.checked_shr(length.into()).unwrap_or(0);
+        Prefix {
+            address: self.address & !below,
+            length,
+        }
+    }
+}
+
+/// The networks that this machine is in.
+#[derive(Default)]
+struct OwnNetworks {
+    all: BTreeSet<Prefix>,
+    lengths: BTreeSet<u8>,
+}
+
+impl OwnNetworks {
+    /// Those of this machine's addresses and those to which its routes lead without a gateway: a
+    /// network may lack either.
+    fn of(routes: &[u8], addresses: &[u8], family: u8) -> Self {
+        let mut own = OwnNetworks::default();
+        for message in netlink::messages::<IFADDRMSG>(addresses).map_while(Result::ok) {
+            let [of, length, ..] = *message.fixed;
+            let find = |number| message.attributes.find(number).ok().flatten();
+            let address = find(IFA_LOCAL).or_else(|| find(IFA_ADDRESS));
+            if of == family {
+                own.add(address.and_then(|octets| Prefix::of(octets, length)));
+            }
+        }
+        for message in netlink::messages::<BODY>(routes).map_while(Result::ok) {
+            own.add(connected(&message, family));
+        }
+        own
+    }
+
+    fn add(&mut self, network: Option<Prefix>) {
+        self.lengths.extend(network.map(|network| network.length));
+        self.all.extend(network);
+    }
+
+    /// Whether a network is in one of these, or one of these in it.
+    fn overlap(&self, other: Prefix) -> bool {
+        let last = Prefix {
+            address: other.address | u128::MAX.checked_shr(other.length.into()).unwrap_or(0),
+            length: u8::MAX,
+        };
+        let mut wider = self.lengths.range(..other.length);
+        wider.any(|length| self.all.contains(&other.shortened(*length)))
+            || self.all.range(other..=last).next().is_some()
+    }
 }
 
 /// Whether it is a route to peers. Each interface has one of IPv6 to its link-local network.
 fn to_peers(message: &Message<'_, BODY>) -> bool {
     let [_, _, _, _, table, _, _, r#type, ..] = *message.fixed;
-    let link_local = destination(message).is_some_and(|(to, _)| to >> 118 == 0x3fa);
+    let link_local = Prefix::to(message).is_some_and(|to| to.address >> 118 == 0x3fa);
     table != RT_TABLE_LOCAL && r#type == RTN_UNICAST && !link_local
 }
 
-/// The messages of unicast routes to networks.
-fn networks(messages: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
-    chosen(messages, family, |message| {
-        message.kind == RTM_NEWROUTE && message.fixed[1] < host_length(family) && to_peers(message)
+/// The network that a route leads to without a gateway.
+fn connected(message: &Message<'_, BODY>, family: u8) -> Option<Prefix> {
+    let absent = |number| matches!(message.attributes.find(number), Ok(None));
+    let direct = [RTA_GATEWAY, RTA_MULTIPATH, RTA_VIA]
+        .into_iter()
+        .all(absent);
+    let to = Prefix::to(message)?;
+    (direct && to_peers(message) && (1..host_length(family)).contains(&to.length)).then_some(to)
+}
+
+/// The numbers of the interfaces that a route leads out of.
+fn interfaces(message: &Message<'_, BODY>) -> Vec<u32> {
+    let one = message.attributes.number(RTA_OIF).ok().flatten();
+    let mut all: Vec<u32> = one.into_iter().collect();
+    let hops = message.attributes.find(RTA_MULTIPATH).ok().flatten();
+    let mut hops = hops.unwrap_or_default();
+    // struct rtnexthop: length, flags, hops, interface; then its attributes.
+    while let (Some(length), Some(interface)) = (netlink::u16_at(hops, 0), netlink::u32_at(hops, 4))
+    {
+        all.push(interface);
+        let length = usize::from(length).next_multiple_of(4);
+        hops = hops.get(length.max(8)..).unwrap_or_default();
+    }
+    all
+}
+
+/// The messages of unicast routes to networks that decide over traffic of this machine.
+fn networks(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
+    let own = OwnNetworks::of(routes, addresses, family);
+    let mut routed = HashSet::new();
+    chosen(routes, family, |message| {
+        let is_network = message.kind == RTM_NEWROUTE
+            && message.fixed[1] < host_length(family)
+            && to_peers(message);
+        is_network && {
+            let mut is_first = false;
+            for interface in interfaces(message) {
+                is_first |= routed.insert(interface);
+            }
+            let decides = |to: Prefix| to.length == 0 || own.overlap(to);
+            Prefix::to(message).is_none_or(decides) || is_first
+        }
     })
 }
 
-/// The messages of routes that refuse, and of those to one host in a network that this machine is connected to.
-fn exceptions(messages: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
-    let host = host_length(family);
-    let mut connected: Vec<(u128, u32)> = Vec::new();
-    for message in netlink::messages::<BODY>(messages).map_while(Result::ok) {
-        let direct = matches!(message.attributes.find(RTA_GATEWAY), Ok(None));
-        if direct
-            && to_peers(&message)
-            && let Some((to, length)) = destination(&message)
-            && (1..host).contains(&length)
-        {
-            connected.push((to, 128 - u32::from(length)));
-        }
-    }
-    chosen(messages, family, |message| {
-        let inside = |(to, length): (u128, u8)| {
-            let mut all = connected.iter();
-            length == host && all.any(|(net, below)| to >> below == net >> below)
-        };
-        REFUSING.contains(&message.fixed[7])
-            || (to_peers(message) && destination(message).is_some_and(inside))
+/// The messages of routes that refuse packets of a network that this machine is in, and of those
+/// to one host in such a network.
+fn exceptions(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
+    let own = OwnNetworks::of(routes, addresses, family);
+    chosen(routes, family, |message| {
+        let is_exception = REFUSING.contains(&message.fixed[7])
+            || (to_peers(message) && message.fixed[1] == host_length(family));
+        let decides = |to: Prefix| to.length == 0 || own.overlap(to);
+        is_exception && Prefix::to(message).is_none_or(decides)
     })
 }
 
@@ -106,7 +228,7 @@ fn exceptions(messages: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
 fn chosen(
     messages: &[u8],
     family: u8,
-    keep: impl Fn(&Message<'_, BODY>) -> bool,
+    mut keep: impl FnMut(&Message<'_, BODY>) -> bool,
 ) -> Result<Vec<u8>, Refusal> {
     super::netlink::chosen(messages, |message| {
         message.fixed[0] == family && keep(message)
@@ -139,37 +261,70 @@ mod tests {
             route(24, 254, 6),
         ]
         .concat();
-        assert_eq!(networks(&all, AF_INET), Ok(net.clone()));
-        let cut = networks(&net[..20], AF_INET);
+        assert_eq!(networks(&all, &[], AF_INET), Ok(net.clone()));
+        let cut = networks(&net[..20], &[], AF_INET);
         assert_eq!(cut, Err(Refusal::Errno(Errno::EPROTO)));
         let many = net.repeat(10_000);
-        assert_eq!(networks(&many, AF_INET), Ok(many));
+        assert_eq!(networks(&many, &[], AF_INET), Ok(many));
     }
 
-    fn host(to: [u8; 4], r#type: u8) -> Vec<u8> {
-        let body = [AF_INET, 32, 0, 0, 254, 2, 253, r#type, 0, 0, 0, 0];
-        message(
-            RTM_NEWROUTE,
-            &[&body[..], &attribute(RTA_DST, &to)].concat(),
-        )
+    /// A route of the main table; one with a gateway leads out of this interface over it.
+    fn to(to: [u8; 4], length: u8, r#type: u8, gateway: Option<u32>) -> Vec<u8> {
+        let mut body = vec![AF_INET, length, 0, 0, 254, 2, 253, r#type, 0, 0, 0, 0];
+        body.extend(attribute(RTA_DST, &to));
+        if let Some(interface) = gateway {
+            body.extend(attribute(RTA_GATEWAY, &[10, 1, 2, 1]));
+            body.extend(attribute(RTA_OIF, &interface.to_le_bytes()));
+        }
+        message(RTM_NEWROUTE, &body)
+    }
+
+    /// An address of this machine.
+    fn address(of: [u8; 4], length: u8) -> Vec<u8> {
+        let body = [AF_INET, length, 0, 0, 2, 0, 0, 0];
+        message(20, &[&body[..], &attribute(IFA_LOCAL, &of)].concat())
     }
 
     #[test]
-    fn exceptions_are_hosts_of_connected_networks_and_what_refuses() {
-        let body = [AF_INET, 24, 0, 0, 254, 2, 253, RTN_UNICAST, 0, 0, 0, 0];
-        let net = attribute(RTA_DST, &[10, 1, 2, 0]);
-        let net = message(RTM_NEWROUTE, &[&body[..], &net].concat());
-        let (inside, outside) = (host([10, 1, 2, 7], 1), host([10, 9, 9, 9], 1));
-        let blackhole = host([10, 9, 9, 8], 6);
-        let all = [net, inside.clone(), outside, blackhole.clone()].concat();
-        assert_eq!(exceptions(&all, AF_INET), Ok([inside, blackhole].concat()));
+    fn of_ten_thousand_routes_those_of_own_networks_are_kept() {
+        let connected = to([10, 1, 2, 0], 24, 1, None);
+        let part = to([10, 1, 2, 64], 26, 1, Some(3));
+        let around = to([10, 0, 0, 0], 8, 1, Some(2));
+        // The route to this network is gone, and others lead there.
+        let lost = to([10, 7, 7, 128], 25, 1, Some(2));
+        let default = to([0, 0, 0, 0], 0, 1, Some(2));
+        // One tells that a router is behind the interface.
+        let routed = to([172, 16, 0, 0], 12, 1, Some(4));
+        let kept = [connected, part, around, lost, default, routed].concat();
+        let pods = (0..10_000u32).flat_map(|at| {
+            let to_pods = (0x6440_0000 + (at << 8)).to_be_bytes();
+            to(to_pods, 24, 1, Some(4))
+        });
+        let all: Vec<u8> = kept.iter().copied().chain(pods).collect();
+        let addresses = [address([10, 1, 2, 9], 24), address([10, 7, 7, 7], 24)].concat();
+        assert_eq!(networks(&all, &addresses, AF_INET), Ok(kept));
+    }
+
+    #[test]
+    fn exceptions_are_hosts_of_own_networks_and_what_refuses_them() {
+        let host = |octets, r#type| to(octets, 32, r#type, None);
+        let net = to([10, 1, 2, 0], 24, 1, None);
+        let inside = host([10, 1, 2, 7], 1);
+        let blackhole = host([10, 1, 2, 8], 6);
+        let everything = to([0, 0, 0, 0], 0, 7, None);
+        let elsewhere = [host([10, 9, 9, 9], 1), host([10, 9, 9, 8], 6)].concat();
+        let of_address = host([10, 7, 7, 9], 1);
+        let kept = [inside, blackhole, everything, of_address].concat();
+        let all = [net, elsewhere, kept.clone()].concat();
+        let addresses = address([10, 7, 7, 7], 24);
+        assert_eq!(exceptions(&all, &addresses, AF_INET), Ok(kept));
     }
 
     proptest::proptest! {
         #[test]
         fn no_reply_makes_it_panic(bytes: Vec<u8>) {
-            let _ = networks(&bytes, AF_INET6);
-            let _ = exceptions(&bytes, AF_INET6);
+            let _ = networks(&bytes, &bytes, AF_INET6);
+            let _ = exceptions(&bytes, &bytes, AF_INET6);
         }
     }
 }

@@ -50,7 +50,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         facts.set(port.id, CABLE_RATE, cable);
     }
     let mut names: BTreeSet<&Arc<str>> = carried.iter().flat_map(|(_, of)| of).collect();
-    let routes = ask.parse("/proc/net/route", default_routes);
+    let routes = default_routes(ask);
     names.extend(routes.known().into_iter().flat_map(|names| names.iter()));
     for name in names {
         let id = facts.instance(Subject::Netdev, node, name);

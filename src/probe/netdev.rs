@@ -4,17 +4,16 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub(super) use parse::default_routes;
-
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::device::{self, PortEntry};
+use super::routing::{self, Route};
 use super::{Ask, Probe};
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why, known, netdev, node, port,
 };
-use crate::source::Question;
+use crate::source::{Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("netdev", run);
@@ -44,7 +43,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         facts.set(port.id, port::NETDEV, netdev.or_gap(none));
     }
 
-    let routes = ask.parse("/proc/net/route", parse::default_routes);
+    let routes = default_routes(ask);
     let all_ports = open.clone();
     let carriers = routes.clone().or_open(&mut open).unwrap_or_default();
     for carrier in carriers.iter() {
@@ -81,6 +80,40 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, id: Id, name: &str) {
     facts.set(id, netdev::SPEED, speed);
     let changes = ask.parse(format!("{dir}/carrier_changes"), super::whole_number);
     facts.set(id, netdev::CARRIER_CHANGES, changes);
+}
+
+/// The devices of the default routes, in order, each once. Where the file lists more routes than are
+/// read, the kernel tells the default ones alone.
+pub(super) fn default_routes(ask: &Ask<'_>) -> Fact<Arc<[Arc<str>]>> {
+    let listed = ask.parse("/proc/net/route", parse::default_routes);
+    let is_too_long = |gap: &Gap| gap.why == Why::Refused(Refusal::TooLarge);
+    if !matches!(&listed, Fact::Unknown(gap) if is_too_long(gap)) {
+        return listed;
+    }
+    let (routes, origin) = known!(routing::routes_asked(ask, []), with origin);
+    let mut names: HashMap<u64, Arc<str>> = HashMap::new();
+    // The kernel keeps a file between the devices.
+    let devices = known!(ask.names(NET));
+    for name in devices.iter().filter(|name| &***name != "bonding_masters") {
+        let index = known!(ask.parse(format!("{NET}/{name}/ifindex"), super::whole_number));
+        names.insert(index, Arc::clone(name));
+    }
+    let is_default = |route: &&Route| {
+        route.to.length == 0 && route.table == routing::MAIN && route.refuses.is_none()
+    };
+    let mut found: Vec<Arc<str>> = Vec::new();
+    for index in routes
+        .iter()
+        .filter(is_default)
+        .flat_map(|route| &route.interfaces)
+    {
+        match names.get(&u64::from(*index)) {
+            Some(name) if !found.contains(name) => found.push(Arc::clone(name)),
+            Some(_) => {}
+            None => return Fact::Unknown(Gap::missing(format!("the name of interface {index}"))),
+        }
+    }
+    Fact::Known(found.into(), origin)
 }
 
 /// Whether a default route goes over the device: it names the device, or a bond, bridge or VLAN on top of it.

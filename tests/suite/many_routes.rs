@@ -9,6 +9,10 @@ use rdma_doctor::report::{Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
 use rdma_doctor::source::{Answer, Question};
+use serde_json::Value;
+
+use crate::namespaces::{can_run, shell};
+use crate::place::{doctor, unique};
 
 /// A route of the main table to 256 addresses from this one on, by a gateway on the interface of this number.
 fn route(to: Ipv4Addr, interface: u32) -> Vec<u8> {
@@ -70,4 +74,64 @@ fn what_is_no_route_among_ten_thousand_is_said() {
     let broken: Vec<u8> = routes.chain([9; 20]).collect();
     let report = judged(with_routes(&broken));
     assert_eq!(report.status, "undecided", "{}", report.headline);
+}
+
+/// A node of a container network in a namespace: routes to so many other nodes' networks and to
+/// four times as many endpoints, each node's address written down, and a fault.
+fn container_host(nodes: u32, fault: &str) -> Value {
+    let near = unique("rd-routes");
+    let script = format!(
+        r#"trap 'ip netns del {near}; ip netns del {near}-far' EXIT
+set -e
+ip netns add {near}; ip netns add {near}-far
+ip link add eth0 netns {near} type veth peer name eth0 netns {near}-far
+ip link add flannel.1 netns {near} type veth peer name flannel.1 netns {near}-far
+ip -n {near} address add 192.168.77.1/24 dev eth0
+ip -n {near} address add 10.244.0.0/32 dev flannel.1
+ip -n {near}-far address add 192.168.77.2/24 dev eth0
+for ns in {near} {near}-far; do
+    for of in lo eth0 flannel.1; do ip -n $ns link set $of up; done
+done
+ip -n {near} route add default via 192.168.77.2
+for ((i = 0; i < {nodes}; i++)); do
+    a=$((i / 256)) b=$((i % 256))
+    printf -v six %x $i; printf -v mac %02x:%02x $a $b
+    echo "route add 10.$((64 + a)).$b.0/24 via 192.168.77.2 dev eth0"
+    for ((end = 0; end < 4; end++)); do echo "route add 172.$((16 + a)).$b.$end dev flannel.1"; done
+    echo "route add fd00:$six::/64 dev flannel.1"
+    echo "neigh add 10.$((64 + a)).$b.0 lladdr 02:00:00:00:$mac nud permanent dev flannel.1"
+done | ip -n {near} -batch -
+ip netns exec {near} bash -e <<'INSIDE'
+{fault}
+{doctor} check --format json 2>/dev/null || :
+INSIDE"#,
+        doctor = doctor()
+    );
+    let (_, said) = shell(&script);
+    let json = said.find('{').and_then(|at| said.get(at..));
+    let mut report: Value =
+        serde_json::from_str(json.unwrap_or_default()).unwrap_or_else(|e| panic!("{e}: {said}"));
+    // These are of each run.
+    for key in ["nodes", "seconds"] {
+        report.as_object_mut().unwrap().remove(key);
+    }
+    report
+}
+
+#[test]
+fn a_host_with_ten_thousand_routes_is_judged_as_one_with_five() {
+    if !can_run(
+        "a host of a container network",
+        &[],
+        "ip -n $ns link set lo up",
+    ) {
+        return;
+    }
+    let astray = "ip route add blackhole 192.168.77.128/25";
+    for fault in ["", astray] {
+        let (few, many) = (container_host(5, fault), container_host(10_000, fault));
+        assert_eq!(few, many, "{fault}");
+        let found = few["causes"].to_string().contains("192.168.77.128/25");
+        assert_eq!(found, !fault.is_empty(), "{few}");
+    }
 }

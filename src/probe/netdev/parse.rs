@@ -30,7 +30,7 @@ pub(super) fn speed(text: &str) -> Result<BitRate, String> {
 }
 
 /// The devices of the default routes in /proc/net/route, in order, each once.
-pub(in crate::probe) fn default_routes(text: &str) -> Result<Arc<[Arc<str>]>, String> {
+pub(super) fn default_routes(text: &str) -> Result<Arc<[Arc<str>]>, String> {
     /// RTF_UP (`include/uapi/linux/route.h`)
     const UP: u64 = 1;
     /// RTF_REJECT

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fact::port::OperState;
 use crate::fact::{BitRate, Bytes};
+use crate::probe::routing::testing::route;
 use crate::probe::testing::{known, run};
 
 const DEVICES: &str = r#"{"q":{"list":"/sys/class/infiniband"},"names":["d"]}"#;
@@ -175,4 +176,39 @@ fn no_device_and_no_route() {
     assert_eq!(facts.known(node, node::DEFAULT_ROUTE).unwrap().len(), 0);
     let (facts, node) = facts_of(&[NO_DEVICES], vec![]);
     assert!(facts.members(Subject::Netdev, node).is_err());
+}
+
+#[test]
+fn of_routes_that_are_too_many_to_read_the_default_ones_are_asked_for() {
+    const TOO_LONG: &str = r#"{"q":{"read":"/proc/net/route"},"refused":"too-large"}"#;
+    let (default, other) = ([0, 0, 0, 0], [10, 1, 2, 0]);
+    let routes = [
+        route(other, 24, 254, 5, &[]),
+        route(default, 0, 254, 7, &[(5, &[10, 1, 2, 1])]),
+        // Of a table that only some packets come to.
+        route(default, 0, 100, 5, &[]),
+        route(default, 0, 254, 7, &[(6, &[9, 0, 0, 0])]),
+    ];
+    let hex: String = routes
+        .concat()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let listed = format!(r#"{{"q":{{"netlink":"route/getroute"}},"hex":"{hex}"}}"#);
+    let interfaces = vec![
+        list(NET, "bonding_masters eth0 eth1"),
+        read("/sys/class/net/eth0/ifindex", "5"),
+        read("/sys/class/net/eth1/ifindex", "7"),
+        listed,
+    ];
+    let (facts, node) = facts_of(&[NO_DEVICES, TOO_LONG], interfaces.clone());
+    assert_eq!(
+        facts.known(node, node::DEFAULT_ROUTE).unwrap().join(" "),
+        "eth1"
+    );
+    let nameless = interfaces
+        .into_iter()
+        .filter(|line| !line.contains("eth1/ifindex"));
+    let (facts, node) = facts_of(&[NO_DEVICES, TOO_LONG], nameless.collect());
+    assert_eq!(facts.known(node, node::DEFAULT_ROUTE), None);
 }
