@@ -158,7 +158,7 @@ pub struct AskArgs {
     pub no_rehearsal: bool,
     /// Stop probing after this many seconds, 20 without it, and report the rest as unknown. Where
     /// no report is out 10 seconds later, or of recordings by then,
-    /// the exit status is 124
+    /// the exit status is 124. Over several nodes --wait comes to that
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub deadline: Option<std::time::Duration>,
 }
@@ -333,6 +333,8 @@ pub fn ended(result: anyhow::Result<Exit>) -> Exit {
             Exit::Input
         } else if error.is::<input::BadUsage>() {
             Exit::Usage
+        } else if error.is::<input::NoReportInTime>() {
+            Exit::Deadline
         } else {
             Exit::Internal
         }

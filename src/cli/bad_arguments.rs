@@ -1,4 +1,5 @@
-//! Failures that are the user's to fix: an input that cannot be read, a command line that asks for what cannot be.
+//! Failures that are the user's to fix: an input that cannot be read or does not come in time, a command line that asks for
+//! what cannot be.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,6 +17,11 @@ impl BadInput {
         BadInput(format!("{}: {why}", terminal::path(path)))
     }
 }
+
+/// Marks a failure as one of time: exit status 124.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NoReportInTime(pub String);
 
 /// Marks a failure as one of the command line: exit status 64.
 #[derive(Debug, thiserror::Error)]

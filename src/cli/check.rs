@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -124,6 +125,13 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         return alone(args, policy);
     }
     let catalogue = input::catalogue(&args.select)?;
+    if let Some(deadline) = args.ask.deadline {
+        end_of_several(
+            deadline + args.together.wait,
+            role.as_ref(),
+            hosts.is_some(),
+        );
+    }
     match (role, hosts) {
         (Some(Role::Idle), _) => Ok(Exit::Healthy),
         (Some(Role::Node(place)), _) => launched(args, &place, &catalogue, policy),
@@ -141,6 +149,18 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             let report = many::files(&catalogue, &args.recordings, limits, policy)?;
             shown(args, &[report])
         }
+    }
+}
+
+/// Ends a check of several nodes that takes longer than they may take to answer and their report
+/// to be written. Who is not rank 0 may wait as long for rank 0 to begin.
+fn end_of_several(answering: Duration, role: Option<&Role>, of_hosts: bool) {
+    let of_all = answering + REPORTING;
+    match role {
+        Some(Role::Node(place)) if place.own.rank > 0 => deadline::end_after(answering + of_all),
+        Some(Role::Node(_)) => deadline::end_after(of_all),
+        None if of_hosts => deadline::end_after(of_all),
+        Some(Role::Idle) | None => {}
     }
 }
 

@@ -12,7 +12,7 @@ use super::input::{BadInput, BadUsage, bad_usage};
 use super::many::{ClusterMemory, Given};
 use super::{AskArgs, many, output};
 use crate::cluster::hostfile;
-use crate::cluster::ssh::RemoteCommand;
+use crate::cluster::ssh::{RemoteCommand, RemoteError};
 use crate::live::files;
 use crate::live::worker::Progress;
 use crate::nodeset;
@@ -106,7 +106,8 @@ pub fn remote(
     })
 }
 
-/// Asks all hosts for a recording of themselves: what each gave, or why it gave none.
+/// Asks all hosts for a recording of themselves: what each gave, or why it gave none. A deadline
+/// that is named holds for all of them together.
 ///
 /// # Errors
 ///
@@ -117,19 +118,27 @@ pub fn gather(
     wait: Duration,
     ask: &AskArgs,
     memory: ClusterMemory,
-) -> anyhow::Result<Vec<Result<Given, String>>> {
-    let mut remote = remote(args, command(&args.remote, ask), ask.deadline() + wait)?;
+) -> anyhow::Result<Vec<Result<Given, RemoteError>>> {
+    let of_each = ask.deadline() + wait;
+    let ends = ask.deadline.map(|_| clock::now() + of_each);
+    let mut remote = remote(args, command(&args.remote, ask), of_each)?;
     // All are kept until the last one came.
     remote.max_output = memory.message(hosts.len() as u64);
     let done = AtomicU64::new(0);
     let give = |at: usize| {
+        let mut this_host = remote.clone();
+        if let Some(ends) = ends {
+            this_host.deadline = ends.saturating_duration_since(clock::now());
+        }
         let asked = clock::wall_clock();
-        let given = remote.run(&hosts[at]);
+        let given = this_host.run(&hosts[at]);
         let between = (asked, clock::wall_clock());
         let count = done.fetch_add(1, Ordering::Relaxed) + 1;
         output::counted(count, hosts.len() as u64, "hosts done");
-        let bytes = given.map_err(|error| error.to_string())?;
-        Ok(Given { bytes, between })
+        Ok(Given {
+            bytes: given?,
+            between,
+        })
     };
     let mut all = Vec::with_capacity(hosts.len());
     many::each_of(hosts.len(), args.fanout.into(), give, |_, given| {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-pub use super::bad_arguments::{BadInput, BadUsage, bad_usage};
+pub use super::bad_arguments::{BadInput, BadUsage, NoReportInTime, bad_usage};
 use super::{AskArgs, NodeArgs, SelectArgs, budget, evidence, output, site_checks, site_config};
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};

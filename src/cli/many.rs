@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use super::budget;
-use super::input::{self, BadInput};
+use super::input::{self, BadInput, NoReportInTime};
 use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
+use crate::cluster::ssh::RemoteError;
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::measure::plan::pairs::Silent;
@@ -231,18 +232,19 @@ impl Given {
 ///
 /// # Errors
 ///
-/// [`BadInput`] where none gave one, and only one was asked.
+/// [`BadInput`] where none gave one, and only one was asked; [`NoReportInTime`] where that one did
+/// not answer by the deadline.
 pub fn of_hosts(
     catalogue: &Catalogue,
     names: &[String],
-    given: &[Result<Given, String>],
+    given: &[Result<Given, RemoteError>],
     memory: ClusterMemory,
     policy: &Policy,
 ) -> anyhow::Result<Report> {
     let budget = memory.of_each();
     let run = random::number_of_run();
     let recording = |at: usize| {
-        let given = given[at].as_ref().map_err(String::clone)?;
+        let given = given[at].as_ref().map_err(ToString::to_string)?;
         let packed = packed_part(&given.bytes);
         let mut recording = Recording::read_within(packed, Path::new(&names[at]), budget)
             .map_err(|error| format!("its output is not a recording: {error}"))?;
@@ -257,6 +259,11 @@ pub fn of_hosts(
         fresh.look(&names[at], recording, came.to_string())
     };
     if let [one] = names {
+        if let [Err(late)] = given
+            && late.is_late()
+        {
+            return Err(NoReportInTime(format!("{one}: {late}")).into());
+        }
         let judge = || {
             let recording = recording(0)?;
             let mut report = judged(catalogue, std::slice::from_ref(&recording), policy);

@@ -60,6 +60,9 @@ pub enum RemoteError {
         /// The last line of its stderr by then.
         said: String,
     },
+    /// There was no time left for it.
+    #[error("the deadline was reached before it was asked")]
+    NotAsked,
     /// The command does not exist on the host, or cannot be executed.
     #[error("command not found ({0}): install it, or set its path with --remote")]
     Missing(String),
@@ -80,6 +83,11 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Whether time ran out.
+    pub fn is_late(&self) -> bool {
+        matches!(self, RemoteError::TimedOut { .. } | RemoteError::NotAsked)
+    }
+
     /// The error for this exit status and last line of stderr.
     fn from_status(status: ExitStatus, said: String) -> Self {
         match status.code() {
@@ -107,6 +115,9 @@ impl RemoteCommand {
     /// The host is unreachable, or the command is missing, fails, or takes too long; it is killed
     /// then.
     pub fn run(&self, host: &str) -> Result<Vec<u8>, RemoteError> {
+        if self.deadline.is_zero() {
+            return Err(RemoteError::NotAsked);
+        }
         let begun = clock::now();
         let ends = begun + self.deadline;
         let mut child = self.start(host, Stdio::null(), &["-o", "BatchMode=yes"])?;

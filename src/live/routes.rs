@@ -95,7 +95,7 @@ struct Prefix {
 
 impl Prefix {
     /// The network of this length in which an address is.
-    fn of(octets: &[u8], length: u8) -> Option<Self> {
+    fn enclosing(octets: &[u8], length: u8) -> Option<Self> {
         let mut all = [0; 16];
         all.get_mut(..octets.len())?.copy_from_slice(octets);
         let address = u128::from_be_bytes(all);
@@ -103,9 +103,9 @@ impl Prefix {
     }
 
     /// A route's destination.
-    fn to(message: &Message<'_, BODY>) -> Option<Self> {
+    fn destination(message: &Message<'_, BODY>) -> Option<Self> {
         let octets = message.attributes.find(RTA_DST).ok()?.unwrap_or_default();
-        Self::of(octets, message.fixed[1])
+        Self::enclosing(octets, message.fixed[1])
     }
 
     fn shortened(self, length: u8) -> Self {
@@ -127,14 +127,11 @@ struct OwnNetworks {
 impl OwnNetworks {
     /// Those of this machine's addresses and those to which its routes lead without a gateway: a
     /// network may lack either.
-    fn of(routes: &[u8], addresses: &[u8], family: u8) -> Self {
+    fn gather(routes: &[u8], addresses: &[u8], family: u8) -> Self {
         let mut own = OwnNetworks::default();
         for message in netlink::messages::<IFADDRMSG>(addresses).map_while(Result::ok) {
-            let [of, length, ..] = *message.fixed;
-            let find = |number| message.attributes.find(number).ok().flatten();
-            let address = find(IFA_LOCAL).or_else(|| find(IFA_ADDRESS));
-            if of == family {
-                own.add(address.and_then(|octets| Prefix::of(octets, length)));
+            if message.fixed[0] == family {
+                own.add(network_of_address(&message));
             }
         }
         for message in netlink::messages::<BODY>(routes).map_while(Result::ok) {
@@ -146,6 +143,11 @@ impl OwnNetworks {
     fn add(&mut self, network: Option<Prefix>) {
         self.lengths.extend(network.map(|network| network.length));
         self.all.extend(network);
+    }
+
+    /// Whether a route decides over packets of one of these.
+    fn concern(&self, message: &Message<'_, BODY>) -> bool {
+        Prefix::destination(message).is_none_or(|to| to.length == 0 || self.overlap(to))
     }
 
     /// Whether a network is in one of these, or one of these in it.
@@ -160,42 +162,50 @@ impl OwnNetworks {
     }
 }
 
+/// The network of one of this machine's addresses.
+fn network_of_address(message: &Message<'_, IFADDRMSG>) -> Option<Prefix> {
+    let local = message.attributes.find(IFA_LOCAL).ok()?;
+    let octets = local.or(message.attributes.find(IFA_ADDRESS).ok()?)?;
+    Prefix::enclosing(octets, message.fixed[1])
+}
+
 /// Whether it is a route to peers. Each interface has one of IPv6 to its link-local network.
 fn to_peers(message: &Message<'_, BODY>) -> bool {
     let [_, _, _, _, table, _, _, r#type, ..] = *message.fixed;
-    let link_local = Prefix::to(message).is_some_and(|to| to.address >> 118 == 0x3fa);
+    let link_local = Prefix::destination(message).is_some_and(|to| to.address >> 118 == 0x3fa);
     table != RT_TABLE_LOCAL && r#type == RTN_UNICAST && !link_local
 }
 
 /// The network that a route leads to without a gateway.
 fn connected(message: &Message<'_, BODY>, family: u8) -> Option<Prefix> {
-    let absent = |number| matches!(message.attributes.find(number), Ok(None));
-    let direct = [RTA_GATEWAY, RTA_MULTIPATH, RTA_VIA]
-        .into_iter()
-        .all(absent);
-    let to = Prefix::to(message)?;
-    (direct && to_peers(message) && (1..host_length(family)).contains(&to.length)).then_some(to)
+    let mut further = [RTA_GATEWAY, RTA_MULTIPATH, RTA_VIA].into_iter();
+    let is_direct = further.all(|number| matches!(message.attributes.find(number), Ok(None)));
+    let to = Prefix::destination(message)?;
+    let is_network = (1..host_length(family)).contains(&to.length);
+    (is_direct && is_network && to_peers(message)).then_some(to)
 }
 
 /// The numbers of the interfaces that a route leads out of.
 fn interfaces(message: &Message<'_, BODY>) -> Vec<u32> {
     let one = message.attributes.number(RTA_OIF).ok().flatten();
     let mut all: Vec<u32> = one.into_iter().collect();
-    let hops = message.attributes.find(RTA_MULTIPATH).ok().flatten();
-    let mut hops = hops.unwrap_or_default();
+    let mut hops = match message.attributes.find(RTA_MULTIPATH) {
+        Ok(Some(hops)) => hops,
+        Ok(None) | Err(_) => &[],
+    };
     // struct rtnexthop: length, flags, hops, interface; then its attributes.
     while let (Some(length), Some(interface)) = (netlink::u16_at(hops, 0), netlink::u32_at(hops, 4))
     {
         all.push(interface);
-        let length = usize::from(length).next_multiple_of(4);
-        hops = hops.get(length.max(8)..).unwrap_or_default();
+        let padded = usize::from(length).next_multiple_of(4).max(8);
+        hops = hops.get(padded..).unwrap_or_default();
     }
     all
 }
 
 /// The messages of unicast routes to networks that decide over traffic of this machine.
 fn networks(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
-    let own = OwnNetworks::of(routes, addresses, family);
+    let own = OwnNetworks::gather(routes, addresses, family);
     let mut routed = HashSet::new();
     chosen(routes, family, |message| {
         let is_network = message.kind == RTM_NEWROUTE
@@ -206,8 +216,7 @@ fn networks(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Refu
             for interface in interfaces(message) {
                 is_first |= routed.insert(interface);
             }
-            let decides = |to: Prefix| to.length == 0 || own.overlap(to);
-            Prefix::to(message).is_none_or(decides) || is_first
+            own.concern(message) || is_first
         }
     })
 }
@@ -215,12 +224,11 @@ fn networks(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Refu
 /// The messages of routes that refuse packets of a network that this machine is in, and of those
 /// to one host in such a network.
 fn exceptions(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Refusal> {
-    let own = OwnNetworks::of(routes, addresses, family);
+    let own = OwnNetworks::gather(routes, addresses, family);
     chosen(routes, family, |message| {
         let is_exception = REFUSING.contains(&message.fixed[7])
             || (to_peers(message) && message.fixed[1] == host_length(family));
-        let decides = |to: Prefix| to.length == 0 || own.overlap(to);
-        is_exception && Prefix::to(message).is_none_or(decides)
+        is_exception && own.concern(message)
     })
 }
 

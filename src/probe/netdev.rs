@@ -86,9 +86,9 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, id: Id, name: &str) {
 /// read, the kernel tells the default ones alone.
 pub(super) fn default_routes(ask: &Ask<'_>) -> Fact<Arc<[Arc<str>]>> {
     let listed = ask.parse("/proc/net/route", parse::default_routes);
-    let is_too_long = |gap: &Gap| gap.why == Why::Refused(Refusal::TooLarge);
-    if !matches!(&listed, Fact::Unknown(gap) if is_too_long(gap)) {
-        return listed;
+    match &listed {
+        Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::TooLarge) => {}
+        _ => return listed,
     }
     let (routes, origin) = known!(routing::routes_asked(ask, []), with origin);
     let mut names: HashMap<u64, Arc<str>> = HashMap::new();
@@ -98,9 +98,6 @@ pub(super) fn default_routes(ask: &Ask<'_>) -> Fact<Arc<[Arc<str>]>> {
         let index = known!(ask.parse(format!("{NET}/{name}/ifindex"), super::whole_number));
         names.insert(index, Arc::clone(name));
     }
-    let is_default = |route: &&Route| {
-        route.to.length == 0 && route.table == routing::MAIN && route.refuses.is_none()
-    };
     let mut found: Vec<Arc<str>> = Vec::new();
     for index in routes
         .iter()
@@ -114,6 +111,10 @@ pub(super) fn default_routes(ask: &Ask<'_>) -> Fact<Arc<[Arc<str>]>> {
         }
     }
     Fact::Known(found.into(), origin)
+}
+
+fn is_default(route: &&Route) -> bool {
+    route.to.length == 0 && route.table == routing::MAIN && route.refuses.is_none()
 }
 
 /// Whether a default route goes over the device: it names the device, or a bond, bridge or VLAN on top of it.

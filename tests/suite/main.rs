@@ -50,6 +50,7 @@ mod clusters;
 mod collectives_of_nodes;
 mod commands;
 mod cuda;
+mod deadline;
 mod documents;
 mod engines;
 mod evidence;
