@@ -8,6 +8,7 @@ mod config_space;
 mod host;
 mod kernel;
 mod marks;
+mod rows;
 mod tag;
 
 use std::borrow::Cow;
@@ -126,7 +127,8 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> FoundBlocks {
     };
     for (_, mut splitter) in all {
         splitter.close();
-        found.blocks.append(&mut splitter.done);
+        let each_host = splitter.done.into_iter().flat_map(rows::split_by_host);
+        found.blocks.extend(each_host);
         let more = LeftOut::counted(splitter.left_out, "output", OUTPUTS_BOUND);
         left_out::add(&mut found.left_out, more);
     }

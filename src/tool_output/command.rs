@@ -117,6 +117,16 @@ pub(super) fn heading(text: &str) -> Option<Command> {
     (rest.all(is_argument) && command.argv.len() <= 6).then_some(command)
 }
 
+/// What runs a command on many hosts and puts the host before each of its lines. Rows of GPUs are
+/// divided by it; what other tools print so is known by its lines.
+const PARALLEL_SHELLS: [&str; 4] = ["pdsh", "clush", "dsh", "pssh"];
+
+/// The name of a command without its path and the quotes around it.
+fn tool_name(word: &str) -> &str {
+    let bare = word.trim_matches(['"', '\'']);
+    bare.rsplit('/').next().unwrap_or(bare)
+}
+
 impl Command {
     /// Reads a command of a tool that is known: without `sudo`, variables, a path, and what follows a pipe.
     fn parse(text: &str) -> Option<Command> {
@@ -138,8 +148,11 @@ impl Command {
             is_variable || matches!(*word, "sudo" | "time" | "-E" | "-n")
         };
         let mut words = words.into_iter().skip_while(leads);
-        let first = words.next()?;
-        let tool = first.rsplit('/').next().unwrap_or(first);
+        let mut first = words.next()?;
+        if PARALLEL_SHELLS.contains(&first) {
+            first = words.find(|word| tool_name(word) == "nvidia-smi")?;
+        }
+        let tool = tool_name(first);
         if !marks::is_tool(tool) {
             return None;
         }

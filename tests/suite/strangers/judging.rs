@@ -109,6 +109,23 @@ fn rows_of_many_gpus_in_a_text_are_bounded_too() {
     assert!(ended.out.contains(said), "{ended:?}");
 }
 
+#[test]
+fn rows_of_several_hosts_in_a_text_are_several_nodes() {
+    let mut text =
+        "$ pdsh -w n[1-30] nvidia-smi --query-gpu=index,pci.bus_id,name --format=csv,noheader\n"
+            .to_owned();
+    for (host, gpu) in (1..=30).flat_map(|host| (0..8).map(move |gpu| (host, gpu))) {
+        writeln!(
+            text,
+            "n{host}: {gpu}, 00000000:{gpu:02X}:00.0, NVIDIA H100 80GB HBM3"
+        )
+        .unwrap();
+    }
+    let ended = verdict("rows.txt", &text);
+    assert_eq!(ended.report().nodes().len(), 30, "{ended:?}");
+    assert!(!ended.out.contains("were judged"), "{ended:?}");
+}
+
 /// A whole recording that takes a hundred megabytes and more than a tenth of a second.
 fn large() -> String {
     let text = "x".repeat(1 << 20);
