@@ -17,6 +17,7 @@ mod explain_page;
 #[cfg(test)]
 mod fact_use_tests;
 pub mod facts;
+mod fresh_recordings;
 mod help_end;
 pub mod hosts;
 pub mod input;

@@ -196,9 +196,9 @@ impl Default for Report {
 }
 
 impl Report {
-    /// The report of a recording that cannot be read: why.
+    /// The report of a recording that cannot be judged: why.
     pub fn without_nodes(why: &str) -> Self {
-        let damage = Sentence::from(format!("cannot be read: {why}"));
+        let damage = Sentence::from(format!("cannot be judged: {why}"));
         Report {
             headline: Sentence::from("undecided: ").then(damage.clone()),
             damage: vec![damage],

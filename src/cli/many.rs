@@ -4,13 +4,14 @@
 //! of a node is some kilobytes; the order on the command line decides over the order in the report, whoever is done first.
 
 use crate::live::{clock, judging_child, random};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use super::budget;
+use super::fresh_recordings::{FreshRecording, FreshRecordings};
 use super::input::{self, BadInput, NoReportInTime};
 use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::cluster::clock_offset::ClockOffset;
@@ -21,7 +22,7 @@ use crate::measure::plan::pairs::Silent;
 use crate::probe::{self, together};
 use crate::report::many::ManyNodesReport;
 use crate::report::{Contents, Policy, RecordedNode, Report};
-use crate::source::recording::{Recording, RecordingBudget, ZSTD_MAGIC};
+use crate::source::recording::{Recording, RecordingBudget, RecordingError, ZSTD_MAGIC};
 use crate::source::wire::with_known_lines;
 use crate::terminal;
 
@@ -75,8 +76,10 @@ impl ClusterMemory {
 enum Read {
     Node(Box<(Contents, comparison::Sample)>),
     Log(Box<Recording>),
-    /// It cannot be read: why.
+    /// Nothing of it is here: why.
     Not(String),
+    /// It is here, and cannot be judged: why.
+    Unjudged(String),
 }
 
 /// Judges these recordings as one cluster, with those who are `expected`.
@@ -166,17 +169,28 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
     let is_replayed = !gathering.own.path.as_os_str().is_empty();
     let fresh = FreshRecordings::default();
     let judged = |name: &str, one: &Recording| {
-        let asked = fresh.look(name, one, clock::utc_now());
-        let asked = asked.filter(|_| !is_replayed);
-        judged_alone(catalogue, one, count, policy, asked)
+        let came = FreshRecording {
+            all: &fresh,
+            host: name,
+            now: clock::utc_now(),
+        };
+        judged_alone(
+            catalogue,
+            one,
+            count,
+            policy,
+            (!is_replayed).then_some(came),
+        )
     };
     let read = |at: usize| match at.checked_sub(1).map(|at| &given[at]) {
         None => judged("rank 0", gathering.own),
         Some((name, bytes)) => within_limits(&format!("{at} {name}"), || {
             match Recording::read_within(bytes.as_slice(), Path::new(name), budget) {
                 Ok(one) if !one.header.log => judged(name, &one),
-                Ok(_) => Read::Not("it gave the recording of a log, and not of a machine".into()),
-                Err(error) => Read::Not(format!("its output is not a recording: {error}")),
+                Ok(_) => {
+                    Read::Unjudged("it gave the recording of a log, and not of a machine".into())
+                }
+                Err(error) => Read::Unjudged(format!("its output is not a recording: {error}")),
             }
         }),
     };
@@ -252,11 +266,14 @@ pub fn of_hosts(
         Ok::<_, String>(recording)
     };
     let fresh = FreshRecordings::default();
-    let look = |at: usize, recording: &Recording| {
-        let came = given[at].as_ref().map_or(0, |given| given.between.1);
-        let came = Duration::from_nanos(came.try_into().unwrap_or(0));
-        let came = humantime::format_rfc3339_millis(std::time::UNIX_EPOCH + came);
-        fresh.look(&names[at], recording, came.to_string())
+    let came = |at: usize| {
+        let nanoseconds = given[at].as_ref().map_or(0, |given| given.between.1);
+        let since = Duration::from_nanos(nanoseconds.try_into().unwrap_or(0));
+        FreshRecording {
+            all: &fresh,
+            host: &names[at],
+            now: humantime::format_rfc3339_millis(std::time::UNIX_EPOCH + since).to_string(),
+        }
     };
     if let [one] = names {
         if let [Err(late)] = given
@@ -267,8 +284,7 @@ pub fn of_hosts(
         let judge = || {
             let recording = recording(0)?;
             let mut report = judged(catalogue, std::slice::from_ref(&recording), policy);
-            let look = look(0, &recording);
-            if let Some(why) = look.and_then(|look| look.doubt) {
+            if let Some(why) = came(0).doubt_time(&recording, &catalogue.limits) {
                 report.doubt(why);
             }
             Ok(report)
@@ -277,10 +293,8 @@ pub fn of_hosts(
         return Ok(report.map_err(|why| BadInput(format!("{one}: {why}")))?);
     }
     let judge = |at: usize| match recording(at) {
-        Ok(one) => {
-            let asked = look(at, &one);
-            judged_alone(catalogue, &one, names.len(), policy, asked)
-        }
+        Ok(one) => judged_alone(catalogue, &one, names.len(), policy, Some(came(at))),
+        Err(why) if given[at].is_ok() => Read::Unjudged(why),
         Err(why) => Read::Not(why),
     };
     let read = |at: usize| within_limits(&format!("{} {}", at + 1, names[at]), || judge(at));
@@ -288,9 +302,8 @@ pub fn of_hosts(
         now: Some(clock::utc_now()),
         ..Cluster::default()
     };
-    each(names.len(), memory, read, |at, read| match read {
-        Read::Not(why) => cluster.table.is_silent(names[at].as_str(), why),
-        read => cluster.add(Path::new(&names[at]), read),
+    each(names.len(), memory, read, |at, read| {
+        cluster.add_named(&names[at], read);
     });
     Ok(cluster.report(catalogue, policy))
 }
@@ -319,12 +332,13 @@ pub fn files(
     let judge = |path: &Path| match Recording::open_within(path, budget) {
         Ok(log) if log.header.log => Read::Log(Box::new(log)),
         Ok(one) => judged_alone(catalogue, &one, paths.len(), policy, None),
-        Err(error) => Read::Not(error.to_string()),
+        Err(error @ RecordingError::Unreadable { .. }) => Read::Not(error.to_string()),
+        Err(error) => Read::Unjudged(error.to_string()),
     };
     let read = |at: usize| {
         let path = &paths[at];
         let judged = budget::file(path, || judge(path));
-        judged.unwrap_or_else(|why| Read::Not(format!("{}: {why}", terminal::path(path))))
+        judged.unwrap_or_else(|why| Read::Unjudged(format!("{}: {why}", terminal::path(path))))
     };
     let mut cluster = Cluster::default();
     each(paths.len(), memory, read, |at, read| {
@@ -344,62 +358,22 @@ pub fn files(
 
 /// Reads and judges one of many within the limits of one.
 fn within_limits(name: &str, judge: impl FnOnce() -> Read) -> Read {
-    judging_child::input(name, judge).unwrap_or_else(Read::Not)
+    judging_child::input(name, judge).unwrap_or_else(Read::Unjudged)
 }
 
-/// How far the time of a recording that was just made may be from this machine's clock.
-const NOT_NOW: Duration = Duration::from_secs(15 * 60);
-
-/// What a recording says of itself that was asked for just now.
-struct FreshLook {
-    /// The time by this machine's clock.
-    now: String,
-    /// Why it may not be of its node, or not of now.
-    doubt: Option<String>,
-}
-
-/// The recordings that hosts gave of themselves just now.
-#[derive(Default)]
-struct FreshRecordings {
-    /// Who gave which: the time to the millisecond, and that since the boot to the nanosecond.
-    given: Mutex<HashMap<(String, u64), String>>,
-}
-
-impl FreshRecordings {
-    /// Looks at what a host gave, which came `now`; `None` for a recording without a time, which is of no machine.
-    fn look(&self, host: &str, recording: &Recording, now: String) -> Option<FreshLook> {
-        let header = &recording.header;
-        let stamp = humantime::parse_rfc3339(&header.utc).ok()?;
-        let here = humantime::parse_rfc3339(&now).ok()?;
-        let apart = here
-            .duration_since(stamp)
-            .unwrap_or_else(|other| other.duration());
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let identity = (header.utc.clone(), header.boottime_ns);
-        let doubt = match given.get(&identity) {
-            Some(first) => Some(format!("{host} gave the same recording as {first}")),
-            None if apart > NOT_NOW => Some(format!(
-                "{host} gave a recording of {}, not of now",
-                header.utc
-            )),
-            None => None,
-        };
-        given.entry(identity).or_insert_with(|| host.to_owned());
-        Some(FreshLook { now, doubt })
-    }
-}
-
-/// Judges one node by itself. `asked` is of a node that gave its recording just now: its waivers expire by this machine's clock too.
+/// Judges one node by itself. If it gave its recording just now, its waivers expire by this machine's clock too.
 fn judged_alone(
     catalogue: &Catalogue,
     recording: &Recording,
     among: usize,
     policy: &Policy,
-    asked: Option<FreshLook>,
+    fresh: Option<FreshRecording<'_>>,
 ) -> Read {
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
+    let sample = comparison::sample(&facts, id);
+    let asked = fresh.and_then(|fresh| fresh.look(recording, &facts, id, &sample));
     let utc = recording.header.utc.as_str();
     let utc = asked.as_ref().map_or(utc, |asked| utc.max(&asked.now));
     let recorded = [(id, utc)];
@@ -415,7 +389,7 @@ fn judged_alone(
         }],
         policy,
     );
-    Read::Node(Box::new((part, comparison::sample(&facts, id))))
+    Read::Node(Box::new((part, sample)))
 }
 
 fn is_of_node(subject: Subject) -> bool {
@@ -497,7 +471,14 @@ impl Cluster {
         }
     }
 
+    /// Adds what a file gave, which is called after its node, mostly.
     fn add(&mut self, path: &Path, read: Read) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_suffix(".zst").unwrap_or(&name);
+        self.add_named(name.strip_suffix(".jsonl").unwrap_or(name), read);
+    }
+
+    fn add_named(&mut self, name: &str, read: Read) {
         match read {
             Read::Node(one) => {
                 let (part, sample) = *one;
@@ -507,11 +488,11 @@ impl Cluster {
             }
             Read::Log(log) => self.logs.push(*log),
             Read::Not(why) => {
-                // A file is called after its node, mostly.
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let name = name.strip_suffix(".zst").unwrap_or(&name);
-                let name = name.strip_suffix(".jsonl").unwrap_or(name);
                 self.table.is_silent(name, why.as_str());
+                self.unread.push(why);
+            }
+            Read::Unjudged(why) => {
+                self.table.is_unjudged(name, why.as_str());
                 self.unread.push(why);
             }
         }

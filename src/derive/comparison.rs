@@ -16,6 +16,7 @@ mod table;
 
 pub use table::{Concerns, Table};
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::fact::comparison::ComparedProperty;
@@ -31,7 +32,7 @@ pub struct Sample {
     pub name: Arc<str>,
     /// Whose names and addresses these are.
     realm: Realm,
-    /// The boot id: another on each machine.
+    /// The boot id: another on each machine but those that were resumed from one memory.
     boot: Option<Arc<str>>,
     /// Role and kind of hardware.
     kind: TextOrReason,
@@ -53,6 +54,31 @@ pub struct Sample {
     figures: Vec<(ComparedProperty, f64)>,
     /// NCCL's variables; `Err` where they are not all known.
     variables: Result<Vec<(Arc<str>, TextOrReason)>, Arc<str>>,
+}
+
+/// What tells a machine from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// What the kernel made up when it booted, or when the memory was written from which it was
+    /// resumed.
+    pub boot: Arc<str>,
+    /// Those of its ports. A container may have some of them.
+    pub guids: BTreeSet<Arc<str>>,
+}
+
+impl Machine {
+    /// Whether both are beyond doubt one machine: one boot, and a port in common.
+    pub fn has_ports_of(&self, other: &Machine) -> bool {
+        self.boot == other.boot && !self.guids.is_disjoint(&other.guids)
+    }
+
+    /// Whether two recordings are of one machine: clones have the boot id of one, and other GUIDs.
+    pub fn is_same(&self, other: &Machine) -> bool {
+        let is_clone = !self.guids.is_empty()
+            && !other.guids.is_empty()
+            && self.guids.is_disjoint(&other.guids);
+        self.boot == other.boot && !is_clone
+    }
 }
 
 /// A property of a node, or of its ports of one group.
@@ -115,6 +141,16 @@ pub fn derive(facts: &mut Facts) {
 }
 
 impl Sample {
+    /// The boot id and the GUIDs of its ports, which together are one machine's.
+    pub fn machine(&self) -> Option<Machine> {
+        let guids = self.own.iter();
+        let guids = guids.filter(|(property, ..)| *property == ComparedProperty::Guid);
+        Some(Machine {
+            boot: self.boot.clone()?,
+            guids: guids.map(|(_, guid, _)| Arc::clone(guid)).collect(),
+        })
+    }
+
     fn has(&mut self, of: ComparedProperty, group: impl Into<Arc<str>>, value: TextOrReason) {
         self.properties.push(Property {
             of,

@@ -107,6 +107,8 @@ words! {
         Memory = "memory",
         /// Whether all expected nodes are present.
         Presence = "presence",
+        /// Whether what nodes gave could be judged.
+        Judged = "judged",
         /// Whether recordings are whole.
         Wholeness = "wholeness",
         /// Which kinds of nodes there are.

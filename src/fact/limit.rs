@@ -79,6 +79,8 @@ limits! {
     CLOCK_ODD: Seconds = CLUSTER_CLOCKS_LOOSE_ODD;
     /// How exactly a distance of clocks has to be known to be judged as a number.
     CLOCK_EXACT: Seconds = CLUSTER_CLOCKS_APART_EXACT;
+    /// How far from the clock of who asked for it the time of a recording may be.
+    RECORDED_NOW: Seconds = CLUSTER_CLOCKS_APART_RECORDED;
     /// How much busier than its equals a node may be.
     LOAD_APART: Percent = CLUSTER_LOAD_DIFFERS_LOAD;
     /// How much less memory than on its equals may be free on a node.

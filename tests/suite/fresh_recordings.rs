@@ -14,6 +14,16 @@ const FIXTURE: &str = concat!(
     "/fixtures/rxe-healthy.jsonl.zst"
 );
 
+/// The fixture's boot id and the end of its port's GUID.
+const BOOT: &str = "723a31cc-66ab-4e89-b997-223ec1ced6c8";
+const GUID: &str = "5054:00ff:fe77:0001";
+
+/// The recording with another boot id.
+fn booted_again(text: &str) -> String {
+    assert!(text.contains(BOOT));
+    text.replace(BOOT, "00000000-66ab-4e89-b997-223ec1ced6c8")
+}
+
 /// The fixture as recorded at this time, so many nanoseconds after the boot.
 fn recorded(name: &str, utc: &str, boottime_ns: u64) -> String {
     let mut recording = Recording::open(Path::new(FIXTURE)).unwrap();
@@ -29,6 +39,11 @@ fn now() -> String {
 
 /// Asks two hosts, whose doctors give these recordings.
 fn asked(first: &str, second: &str) -> (Option<i32>, String) {
+    asked_with(first, second, &[])
+}
+
+/// The same with these arguments.
+fn asked_with(first: &str, second: &str, more: &[&str]) -> (Option<i32>, String) {
     let dir = Scratch::new("fresh");
     for (name, text) in [("n1", first), ("n2", second)] {
         std::fs::write(dir.join(name), text).unwrap();
@@ -40,6 +55,7 @@ fn asked(first: &str, second: &str) -> (Option<i32>, String) {
     let out = Command::new(doctor())
         .args(["check", "--hosts", "n1,n2", "--ssh"])
         .arg(format!("sh {}", script.to_str().unwrap()))
+        .args(more)
         .output()
         .unwrap();
     (out.status.code(), said(&out))
@@ -55,7 +71,8 @@ fn said(out: &Output) -> String {
 fn hosts_that_give_one_recording_are_undecided() {
     let now = now();
     let one = recorded("n1", &now, 7);
-    let (status, said) = asked(&one, &recorded("n2", &now, 8));
+    let other = booted_again(&recorded("n2", &now, 8));
+    let (status, said) = asked(&one, &other);
     assert!(!said.contains("undecided"), "{status:?} {said}");
     let (status, said) = asked(&one, &one);
     assert_eq!(status, Some(3), "{said}");
@@ -63,11 +80,25 @@ fn hosts_that_give_one_recording_are_undecided() {
 }
 
 #[test]
-fn a_host_that_gives_a_recording_of_another_time_is_undecided() {
-    let old = recorded("n2", "2026-01-02T03:04:05.678Z", 8);
-    let (status, said) = asked(&recorded("n1", &now(), 7), &old);
+fn a_machine_that_two_names_lead_to_is_undecided_and_its_clone_another_machine() {
+    let now = now();
+    let (one, again) = (recorded("n1", &now, 7), recorded("n2", &now, 8));
+    let (status, said) = asked(&one, &again);
     assert_eq!(status, Some(3), "{said}");
-    let why = "n2 gave a recording of 2026-01-02T03:04:05.678Z, not of now";
+    let why = "gave a recording of the same machine as";
+    assert!(said.contains(why), "{said}");
+    assert!(again.contains(GUID));
+    let clone = again.replace(GUID, "5054:00ff:fe77:0002");
+    let (status, said) = asked(&one, &clone);
+    assert!(!said.contains("undecided"), "{status:?} {said}");
+}
+
+#[test]
+fn a_host_that_gives_a_recording_of_another_time_is_undecided() {
+    let old = |name, boottime_ns| recorded(name, "2026-01-02T03:04:05.678Z", boottime_ns);
+    let (status, said) = asked(&old("n1", 7), &old("n2", 8));
+    assert_eq!(status, Some(3), "{said}");
+    let why = "gave a recording of 2026-01-02T03:04:05.678Z, not of now";
     assert!(said.contains(why), "{said}");
 }
 
@@ -89,4 +120,15 @@ fn closed_standard_output_is_no_success() {
             .unwrap();
         assert_eq!(out.status.code(), Some(70), "{args:?}: {out:?}");
     }
+}
+
+#[test]
+fn a_site_says_how_near_the_time_of_a_recording_has_to_be() {
+    let checks = Scratch::new("fresh-limits");
+    let limits = "[\"cluster/clocks-apart\"]\nrecorded = \"36500 d\"\n";
+    std::fs::write(checks.join("limits.toml"), limits).unwrap();
+    let old = booted_again(&recorded("n2", "2026-01-02T03:04:05.678Z", 8));
+    let place = checks.to_str().unwrap();
+    let (_, said) = asked_with(&recorded("n1", &now(), 7), &old, &["--checks", place]);
+    assert!(!said.contains("not of now"), "{said}");
 }

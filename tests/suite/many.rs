@@ -54,16 +54,22 @@ fn who_is_expected_and_has_no_recording_is_silent() {
 }
 
 #[test]
-fn a_file_that_is_no_recording_is_a_silent_node_among_others_and_an_error_alone() {
+fn a_file_that_is_no_recording_is_a_node_that_is_not_judged_among_others_and_an_error_alone() {
     let paths = nodes("unreadable", &["n1", "n2"]);
     let bad = Path::new(&paths[0]).with_file_name("n3.jsonl");
     std::fs::write(&bad, "").unwrap();
     let bad = bad.to_str().unwrap();
     let all = report(&[&paths[0], &paths[1], bad]);
-    let silent = failing(&all, "cluster/node-silent").unwrap();
-    assert_eq!(silent["nodes"], serde_json::json!(["n3"]));
-    let sentence = silent["sentence"].as_str().unwrap();
+    let unjudged = failing(&all, "cluster/node-unjudged").unwrap();
+    assert_eq!(unjudged["nodes"], serde_json::json!(["n3"]));
+    let sentence = unjudged["sentence"].as_str().unwrap();
     assert!(sentence.contains("it is empty"), "{sentence}");
+    assert!(failing(&all, "cluster/node-silent").is_none());
+    // Who is expected, and whose file is there, is not missing.
+    let all = report(&["--expect", "n[1-4]", &paths[0], &paths[1], bad]);
+    let silent = failing(&all, "cluster/node-silent").unwrap();
+    assert_eq!(silent["nodes"], serde_json::json!(["n4"]));
+    assert!(failing(&all, "cluster/node-unjudged").is_some());
     assert_eq!(doctor(&["check", bad, bad]).status.code(), Some(65));
 }
 

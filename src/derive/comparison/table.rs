@@ -7,7 +7,7 @@ use super::clocks;
 use super::figures;
 use super::neighbours;
 use super::sides::{self, Side};
-use super::{Realm, Sample, TextOrReason};
+use super::{Machine, Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
 use crate::sentence::shell::Command;
@@ -30,10 +30,14 @@ type Whose = (u32, Arc<str>);
 /// Comparisons in the making. Nodes are added one after the other, in any number.
 #[derive(Default)]
 pub struct Table {
-    /// Their samples, of which the properties are in the groups.
+    /// Their samples, of which the properties are in the groups. The boot id is a machine's own.
     nodes: Vec<Sample>,
+    /// The machines of each boot id: clones have one.
+    machines: HashMap<Arc<str>, Vec<Machine>>,
     /// The expected nodes that did not respond, and how that is known.
     silent: Vec<(Arc<str>, Arc<str>)>,
+    /// The nodes whose recordings could not be judged, and why.
+    unjudged: Vec<(Arc<str>, Arc<str>)>,
     /// Whom somebody expects, where somebody does.
     expected: Option<Vec<Arc<str>>>,
     groups: BTreeMap<Key, Group>,
@@ -116,6 +120,7 @@ impl Table {
     pub fn add(&mut self, mut sample: Sample) {
         // Bounded by the recordings on a command line.
         let at = self.nodes.len() as u32;
+        sample.boot = sample.machine().map(|machine| self.identify(machine));
         match &sample.kind {
             Ok(kind) => {
                 let members = self.kinds.entry(Arc::clone(kind)).or_default();
@@ -165,9 +170,34 @@ impl Table {
         self.nodes.push(sample);
     }
 
+    /// The boot id of a machine; a clone gets another one.
+    fn identify(&mut self, machine: Machine) -> Arc<str> {
+        let boot = Arc::clone(&machine.boot);
+        let clones = self.machines.entry(Arc::clone(&boot)).or_default();
+        let known = clones.iter_mut().position(|clone| clone.is_same(&machine));
+        match known {
+            Some(at) => clones[at].guids.extend(machine.guids),
+            None => clones.push(machine),
+        }
+        match known.unwrap_or(clones.len() - 1) {
+            0 => boot,
+            at => format!("{boot}, clone {at}").into(),
+        }
+    }
+
     /// Says that one who was meant to answer is silent, and why that is known.
     pub fn is_silent(&mut self, name: impl Into<Arc<str>>, how: impl Into<Arc<str>>) {
         self.silent.push((name.into(), how.into()));
+    }
+
+    /// Says that what a node gave could not be judged, and why.
+    pub fn is_unjudged(&mut self, name: impl Into<Arc<str>>, why: impl Into<Arc<str>>) {
+        self.unjudged.push((name.into(), why.into()));
+    }
+
+    /// How many nodes are here, were to answer, or gave what could not be judged.
+    fn total(&self) -> usize {
+        self.nodes.len() + self.silent.len() + self.unjudged.len()
     }
 
     /// Says who is expected.
@@ -180,7 +210,7 @@ impl Table {
     pub fn state(mut self, facts: &mut Facts) -> Concerns {
         let mut concerns = Concerns::new();
         let missing = self.missing();
-        let total = self.nodes.len() + self.silent.len();
+        let total = self.total();
         let several = total > 1 || self.expected.as_ref().is_some_and(|names| names.len() > 1);
         let how = if several {
             ALL_NODES
@@ -566,7 +596,9 @@ impl Table {
         let expected = self.expected.clone()?;
         let raw = Realm::Shared("none".into());
         if self.nodes.iter().any(|node| node.realm != raw) {
-            let lacking = expected.len().saturating_sub(self.nodes.len());
+            let lacking = expected
+                .len()
+                .saturating_sub(self.nodes.len() + self.unjudged.len());
             for number in 1..=lacking {
                 self.silent.push((
                     format!("silent-{number}").into(),
@@ -589,7 +621,8 @@ impl Table {
                     .get(&short(name))
                     .is_some_and(|dotted| !*dotted || !name.contains('.'))
         };
-        let told: HashSet<Arc<str>> = self.silent_names().collect();
+        let told = self.silent.iter().chain(&self.unjudged);
+        let told: HashSet<Arc<str>> = told.map(|(name, _)| Arc::clone(name)).collect();
         let missing: Vec<Arc<str>> = expected
             .into_iter()
             .filter(|name| !is_here(name) && !told.contains(name))
@@ -609,35 +642,15 @@ impl Table {
         None
     }
 
-    fn silent_names(&self) -> impl Iterator<Item = Arc<str>> {
-        self.silent.iter().map(|(name, _)| Arc::clone(name))
-    }
-
     fn presence(&self, facts: &mut Facts, concerns: &mut Concerns, unclear: Option<Arc<str>>) {
-        let total = self.nodes.len() + self.silent.len();
-        let names: Vec<Arc<str>> = self.silent_names().collect();
+        let total = self.total();
+        let names: Vec<Arc<str>> = names_of(&self.silent);
         let id = instance(facts, ComparedProperty::Presence, None, None);
+        let others = total - names.len();
         let summary = match self.silent.as_slice() {
             [] => format!("all {total} answered"),
-            [(name, how)] => format!(
-                "{name} did not respond, {} others answered: {how}",
-                self.nodes.len()
-            ),
-            [(_, how), rest @ ..] if rest.iter().all(|(_, other)| other == how) => format!(
-                "{} of {total} nodes are silent: {} ({how})",
-                names.len(),
-                sides::names(&names)
-            ),
-            several => {
-                let each = several.iter().take(REASONS);
-                let each = each.map(|(name, how)| format!("{name}: {how}"));
-                let mut each: Vec<String> = each.collect();
-                if several.len() > REASONS {
-                    each.push(format!("{} more", several.len() - REASONS));
-                }
-                let count = names.len();
-                format!("{count} of {total} nodes are silent; {}", each.join("; "))
-            }
+            [(name, how)] => format!("{name} did not respond, {others} others answered: {how}"),
+            several => with_reasons(&format!("of {total} nodes are silent"), several),
         };
         let here = "recordings that are here";
         let complete = match unclear {
@@ -653,6 +666,7 @@ impl Table {
             concerns.insert(id, names);
         }
 
+        self.unjudged(facts, concerns);
         let cut = self.nodes.iter().filter(|node| !node.whole);
         let cut: Vec<Arc<str>> = cut.map(|node| Arc::clone(&node.name)).collect();
         let id = instance(facts, ComparedProperty::Wholeness, None, None);
@@ -671,6 +685,27 @@ impl Table {
         if !cut.is_empty() {
             concerns.insert(id, cut);
         }
+    }
+
+    /// The nodes that responded, and whose recordings could not be judged.
+    fn unjudged(&self, facts: &mut Facts, concerns: &mut Concerns) {
+        let total = self.total();
+        let summary = match self.unjudged.as_slice() {
+            [] => return,
+            [(name, why)] => format!("the recording of {name} could not be judged: {why}"),
+            several => with_reasons(
+                &format!("of {total} recordings could not be judged"),
+                several,
+            ),
+        };
+        let names = names_of(&self.unjudged);
+        let id = instance(facts, ComparedProperty::Judged, None, None);
+        let how = "recordings that are here";
+        facts.derive(id, comparison::COMPLETE, false, how);
+        facts.derive(id, comparison::NODES, total as u64, how);
+        facts.derive(id, comparison::SUMMARY, summary.into(), how);
+        facts.derive(id, comparison::ODD, sides::names(&names).into(), how);
+        concerns.insert(id, names);
     }
 
     /// How far clocks are apart; nothing where none was compared.
@@ -827,6 +862,30 @@ fn tell(facts: &mut Facts, id: Id, finding: &Finding) {
     facts.set(id, comparison::VALUE, value);
     let odd = sides::names(&finding.odd);
     facts.derive(id, comparison::ODD, odd.into(), ALL_NODES);
+}
+
+fn names_of(nodes: &[(Arc<str>, Arc<str>)]) -> Vec<Arc<str>> {
+    nodes.iter().map(|(name, _)| Arc::clone(name)).collect()
+}
+
+/// Several nodes of which something is missing, each with its reason, or all with the one that they
+/// have in common.
+fn with_reasons(what: &str, nodes: &[(Arc<str>, Arc<str>)]) -> String {
+    let count = nodes.len();
+    if let [(_, why), rest @ ..] = nodes
+        && rest.iter().all(|(_, other)| other == why)
+    {
+        let names = sides::names(&names_of(nodes));
+        return format!("{count} {what}: {names} ({why})");
+    }
+    let reasons = nodes.iter().take(REASONS);
+    let mut each: Vec<String> = reasons
+        .map(|(name, why)| format!("{name}: {why}"))
+        .collect();
+    if count > REASONS {
+        each.push(format!("{} more", count - REASONS));
+    }
+    format!("{count} {what}; {}", each.join("; "))
 }
 
 /// What machines share that each has for itself.

@@ -302,6 +302,33 @@ fn machines_of_one_name_and_recordings_of_one_machine_are_told_apart() {
 }
 
 #[test]
+fn machines_that_were_resumed_from_one_memory_are_told_apart_by_their_guids() {
+    let with = |name: &str, guids: &[&str]| Sample {
+        boot: Some("x".into()),
+        own: guids
+            .iter()
+            .map(|guid| (ComparedProperty::Guid, Arc::from(*guid), "mlx5_0/1".into()))
+            .collect(),
+        ..node(name, Ok("9"))
+    };
+    let said = |samples: Vec<Sample>| {
+        let facts = stated(samples);
+        let known = |which| facts.known(of(&facts, which), comparison::DISTINCT);
+        (
+            known(ComparedProperty::Machine),
+            known(ComparedProperty::HostName),
+        )
+    };
+    let clones = vec![with("a", &["1", "2"]), with("a", &["3", "4"])];
+    assert_eq!(said(clones), (Some(true), Some(false)));
+    // A container has some of a machine's ports, or none.
+    for few in [&["2"][..], &[]] {
+        let both = vec![with("a", &["1", "2"]), with("a", few)];
+        assert_eq!(said(both), (Some(false), Some(true)), "{few:?}");
+    }
+}
+
+#[test]
 fn a_variable_that_others_set_is_unset_here() {
     let with = |name: &str, variables: &[(&str, &str)]| Sample {
         variables: Ok(variables

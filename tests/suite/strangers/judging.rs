@@ -163,6 +163,12 @@ fn a_recording_that_takes_too_much_memory_is_named_and_the_others_are_judged() {
     let ended = limited(limits, &["check", "--json", &large, &small]);
     assert_eq!(ended.report().nodes(), ["n1"], "{ended:?}");
     assert!(ended.status == 2 && ended.out.contains(said), "{ended:?}");
+    // It is there: to look for it in the network is of no use.
+    let report = ended.report();
+    let (sentence, nodes) = report.finding("cluster/node-unjudged").unwrap();
+    assert!(sentence.starts_with("the recording of n7 could not be judged: "));
+    assert_eq!(nodes, ["n7"]);
+    assert!(report.finding("cluster/node-silent").is_none(), "{ended:?}");
     let ended = limited(limits, &["check", "--json", "--each", &small, &large]);
     let reports: Vec<serde_json::Value> = serde_json::from_str(&ended.out).unwrap();
     assert!(reports[0]["nodes"][0]["name"] == "n1", "{ended:?}");
