@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 21] = [
+const TABLES: [&str; 23] = [
     "src/derive/comparison/comparison_labels.toml",
     "src/derive/cuda_errors.toml",
     "src/derive/nccl/ranges.toml",
@@ -32,6 +32,8 @@ const TABLES: [&str; 21] = [
     "src/probe/outputs/named.toml",
     "src/source/kernel_log_markers.toml",
     "src/source/ordinary_reply.toml",
+    "src/source/redact/kept.toml",
+    "src/source/redact/launcher_marks.toml",
     "src/tool_output/marks.toml",
 ];
 

@@ -74,8 +74,26 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
         let left_in = "not redacted: host name, IP and MAC addresses, GUIDs, user names and NCCL_/UCX_/FI_/CUDA_ \
                        environment are in it as they are";
         terminal::say(left_in);
+    } else {
+        terminal::say(&replaced_in_words(&lines));
     }
     Ok(Exit::Healthy)
+}
+
+/// What the first line of a redacted recording says was replaced: `replaced: 2 host names, 1 secret`.
+fn replaced_in_words(recording: &str) -> String {
+    let header = wire::parse_header(recording.lines().next().unwrap_or(""));
+    let replaced = header.map(|header| header.replaced).unwrap_or_default();
+    let in_words = replaced.iter().map(|(kind, count)| match count {
+        1 => format!("1 {kind}"),
+        _ if kind.ends_with('s') => format!("{count} {kind}es"),
+        _ => format!("{count} {kind}s"),
+    });
+    let in_words: Vec<String> = in_words.collect();
+    match in_words.is_empty() {
+        true => "nothing had to be replaced".to_owned(),
+        false => format!("replaced: {}", in_words.join(", ")),
+    }
 }
 
 /// The key of a recording's pseudonyms; `None` where it is to have none.
@@ -112,6 +130,7 @@ pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
         redactor.learn(&lines);
         header = redactor.header(header);
         lines = lines.into_iter().map(|line| redactor.line(line)).collect();
+        header.replaced = redactor.replaced();
     }
     let mut text = wire::write_header(&header);
     text.push('\n');

@@ -18,6 +18,16 @@ const WARNINGS: &[Row] = include!(concat!(env!("OUT_DIR"), "/events.warnings.rs"
 /// Lines of PyTorch, Python and launchers.
 const FRAMEWORK: &[Row] = include!(concat!(env!("OUT_DIR"), "/events.framework.rs"));
 
+/// The texts by which messages and other lines are recognised.
+pub fn texts() -> impl Iterator<Item = &'static str> {
+    let rows = [BOTH, WARNINGS, FRAMEWORK, shape_table::SHAPES];
+    let needles = rows
+        .into_iter()
+        .flatten()
+        .flat_map(|(_, needles)| needles.iter());
+    needles.copied()
+}
+
 /// Whether all needles are in the message; one that begins with `^` is at its start.
 pub(super) fn fits(needles: &[&str], message: &[u8]) -> bool {
     needles.iter().all(|needle| match needle.strip_prefix('^') {

@@ -2,19 +2,23 @@
 //! judgement reads off them, so that a redacted recording gives the verdicts of the raw one.
 //!
 //! The same thing has the same pseudonym in every line, in questions too: a network device that is named after its MAC
-//! address is found again under its pseudonym. What is not known to be harmless is left out, and says so.
+//! address is found again under its pseudonym. What is not known to be harmless is left out, and says so; of what a site has filled only what
+//! is listed is kept ([`kept`]). What was replaced is counted by kind.
 
 mod addresses;
 mod bench;
 mod files;
 mod firewall;
+mod kept;
 mod key;
+mod launcher;
 mod log;
 mod module;
 mod names;
 mod netlink;
 mod nvml;
 mod settings;
+mod tally;
 mod text;
 mod value;
 mod words;
@@ -69,11 +73,19 @@ impl Redactor {
                 _ => false,
             };
             if let (true, Ok(Answer::Value(value))) = (is_log, &reply.said) {
-                self.names
-                    .writers
-                    .extend(log::hosts(value).map(str::to_owned));
+                let writers = log::hosts(value).map(str::to_owned);
+                let named = log::lines(value);
+                let named = named
+                    .iter()
+                    .flat_map(|line| launcher::hosts(&self.names, line));
+                let all: Vec<String> = writers.chain(named).collect();
+                self.names.writers.extend(all);
             }
             match &reply.said {
+                Ok(Answer::Names(listed)) if files::holds_devices(question) => {
+                    let devices = listed.iter().map(|name| name.to_string());
+                    self.names.known.extend(devices);
+                }
                 Ok(Answer::Text(text)) => {
                     let path = question.path().unwrap_or("");
                     hosts.extend(files::own_names(path, text).map(str::to_owned));
@@ -137,6 +149,11 @@ impl Redactor {
         }
     }
 
+    /// How many things of each kind were replaced in the lines so far.
+    pub fn replaced(&self) -> std::collections::BTreeMap<String, u64> {
+        self.names.key.replaced()
+    }
+
     /// The pseudonym of a host's name, as the header has it.
     pub fn host(&self, name: &str) -> String {
         self.names.key.host(name)
@@ -167,8 +184,7 @@ impl Redactor {
     }
 
     fn path(&self, path: &Arc<str>) -> Arc<str> {
-        let free = !files::is_kernel(path);
-        let mapped = self.scan(path, Kind { free, ..Kind::NAME });
+        let mapped = self.scan(path, files::kind_of_path(path));
         if mapped == **path {
             Arc::clone(path)
         } else {
@@ -187,7 +203,9 @@ impl Redactor {
                 Argument::Text(text) if of_log => {
                     Argument::Text(log::file(&self.names, text).into())
                 }
-                Argument::Text(text) if of_named => Argument::Text(self.path(text)),
+                Argument::Text(text) if of_named && &**name == "path" => {
+                    Argument::Text(self.path(text))
+                }
                 Argument::Text(text) => Argument::Text(self.scan(text, Kind::NAME).into()),
                 Argument::Number(number) => Argument::Number(*number),
             };
@@ -226,8 +244,11 @@ impl Redactor {
                 }
             },
             (Question::Link(_), Answer::Text(text)) => {
-                let free = text.starts_with('/') && !files::is_kernel(&text);
-                Answer::Text(self.scan(&text, Kind { free, ..Kind::NAME }).into())
+                let kind = match text.starts_with('/') {
+                    true => files::kind_of_path(&text),
+                    false => Kind::NAME,
+                };
+                Answer::Text(self.scan(&text, kind).into())
             }
             (Question::Run(argv), Answer::Text(text)) if firewall::lists_rules(argv) => {
                 let mapped = firewall::rules(names, argv, &text).ok_or_else(left_out)?;
@@ -244,9 +265,8 @@ impl Redactor {
                 Answer::Value(Arc::new(mapped))
             }
             (question, Answer::Names(listed)) => {
-                let free = question.path().is_some_and(|path| !files::is_kernel(path));
                 // The order of the listing stays, for whoever asks on in that order.
-                let kind = Kind { free, ..Kind::NAME };
+                let kind = question.path().map_or(Kind::NAME, files::kind_of_path);
                 let listed = listed.iter().map(|name| self.scan(name, kind).into());
                 Answer::Names(listed.collect())
             }
@@ -274,6 +294,7 @@ impl Redactor {
             "nccl_log" => value::with_texts(value, &|_, text| log::file(names, text)),
             "process_env" => value::job_environment(names, value),
             "kernel_log" => value::free(names, value),
+            "processes" => value::processes(names, value),
             name if name.starts_with("process") => value::free(names, value),
             name if name.starts_with("nccl_") => value::with_texts(value, &|_, text| path(text)),
             name if name.starts_with("nvml_") => {
@@ -338,6 +359,9 @@ impl Names {
             if found.is_none() && begins && (byte.is_ascii_alphanumeric() || double) {
                 found = text::address_at(&self.key, text, at, kind);
             }
+            if found.is_none() && kind.listed && name_begins {
+                found = Some(self.unlisted(text.get(at..).unwrap_or("")));
+            }
             if found.is_none() && name_begins {
                 // `upper_enx…`, the link from a device to the bond above it.
                 found = text::name_with_mac(&self.key, text.get(at..).unwrap_or(""));
@@ -366,6 +390,16 @@ impl Names {
     /// The same in a text that people or programs write.
     fn free(&self, text: &str) -> String {
         self.scan(text, Kind::FREE)
+    }
+
+    /// The same in a text that a site has filled.
+    fn listed(&self, text: &str) -> String {
+        self.scan(text, Kind::LISTED)
+    }
+
+    /// The same in a path, or a part of one, that is not the kernel's.
+    fn place(&self, text: &str) -> String {
+        self.scan(text, Kind::PLACE)
     }
 
     /// The same in a name.

@@ -6,6 +6,7 @@ mod known_lines;
 mod plain;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -42,6 +43,9 @@ pub struct Header {
     /// A mark of the key under which names are pseudonyms, where several recordings were meant to share one (`--redact-key`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudonyms: Option<String>,
+    /// How many things of each kind the redaction replaced.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replaced: BTreeMap<String, u64>,
     /// Version of the program that recorded.
     #[serde(default)]
     pub doctor: String,

@@ -82,6 +82,7 @@ mod packaging;
 mod packet_path;
 mod pairs;
 mod recorded_nodes;
+mod redaction;
 mod report_length;
 mod strangers;
 mod style;

@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::key::{Class, Domain, Key};
+use super::tally::Replaced;
 
 const fn v4(a: u8, b: u8, c: u8, d: u8) -> u64 {
     (u32::from_be_bytes([a, b, c, d]) as u64) << 32
@@ -43,8 +44,12 @@ impl Key {
     /// An IPv4 address: subnets stay subnets, private stays private, public stays public.
     pub(super) fn ipv4(&self, address: Ipv4Addr) -> Ipv4Addr {
         let value = u64::from(u32::from(address)) << 32;
-        let mapped = self.prefix_preserving(Domain::V4, 32, value, V4_CLASSES);
-        Ipv4Addr::from((mapped >> 32) as u32)
+        let permuted = self.prefix_preserving(Domain::V4, 32, value, V4_CLASSES);
+        let mapped = Ipv4Addr::from((permuted >> 32) as u32);
+        if mapped != address {
+            self.count(Replaced::IpAddress, &address.octets());
+        }
+        mapped
     }
 
     /// The address of an IPv4 subnet: the bits below its mask stay clear if they were.
@@ -73,7 +78,11 @@ impl Key {
             _ => self.guid(lower),
         };
         let upper = self.subnet_prefix(upper);
-        Ipv6Addr::from(u128::from(upper) << 64 | u128::from(lower_mapped))
+        let mapped = Ipv6Addr::from(u128::from(upper) << 64 | u128::from(lower_mapped));
+        if mapped != address && address.to_ipv4().is_none() {
+            self.count(Replaced::IpAddress, &address.octets());
+        }
+        mapped
     }
 
     /// The address of an IPv6 subnet: the bits below its mask stay clear if they were.
@@ -94,6 +103,14 @@ impl Key {
     /// A MAC address. Its two lowest bits of the first octet (multicast, locally administered) stay and do not matter
     /// for the rest, so that the EUI-64 that inverts one of them still belongs to it.
     pub(super) fn mac(&self, mac: [u8; 6]) -> [u8; 6] {
+        let mapped = self.permuted_mac(mac);
+        if mapped != mac {
+            self.count(Replaced::MacAddress, &mac);
+        }
+        mapped
+    }
+
+    fn permuted_mac(&self, mac: [u8; 6]) -> [u8; 6] {
         let [a, b, c, d, e, f] = mac;
         let value = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
         let kept = value & 0x0300_0000_0000;
@@ -118,8 +135,10 @@ impl Key {
             return guid;
         }
         if let Some(middle) = Eui64Order::of(guid) {
-            return middle.join(self.mac(middle.mac(guid)), guid);
+            self.count(Replaced::Guid, &guid.to_be_bytes());
+            return middle.join(self.permuted_mac(middle.mac(guid)), guid);
         }
+        self.count(Replaced::Guid, &guid.to_be_bytes());
         // Multicast and local bit stay here too, and no GUID comes to look as if it held a MAC address.
         let kept = guid & 0x0300_0000_0000_0000;
         let mut rest = guid >> 58 << 56 | guid & 0xff_ffff_ffff_ffff;

@@ -4,16 +4,18 @@ use std::net::Ipv4Addr;
 
 use super::key::Key;
 use super::text::{self, Kind};
-use super::{Names, settings};
-use crate::source::wire;
+use super::{Names, kept, nvml, settings};
+use crate::source::{Question, wire};
 
 /// How the content of a file is rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileRule {
     /// Numbers that could be taken for addresses, and no address among them.
     Plain,
-    /// Text.
+    /// Text; of settings without their comments.
     Text(Kind),
+    /// Text in which `#` begins no comment.
+    Whole(Kind),
     /// A serial number, or another number of this one thing.
     Serial,
     /// A host's name.
@@ -34,6 +36,12 @@ pub(super) enum FileRule {
     LoginLimits,
     /// Tables of mounts.
     Mounts,
+    /// The kernel's command line.
+    CommandLine,
+    /// os-release(5).
+    OsRelease,
+    /// The name of a program.
+    Program,
     /// PCI configuration space.
     PciConfig,
     /// Identities in a form that is not known here, or nothing but identities.
@@ -72,19 +80,22 @@ pub(super) fn rule(path: &str) -> FileRule {
             FileRule::Serial
         }
         // Names that lead on to a path: read as that path is.
-        "cgroup" | "cpuset" if proc => FileRule::Text(Kind::NAME),
-        "os-release" => FileRule::Text(Kind::NAME),
-        "version" | "osrelease" => FileRule::Text(Kind {
+        "cgroup" | "cpuset" if proc => FileRule::Whole(Kind::PLACE),
+        "os-release" => FileRule::OsRelease,
+        "version" | "osrelease" => FileRule::Whole(Kind {
             bare: false,
+            free: true,
             ..Kind::NAME
         }),
+        "cmdline" if path == "/proc/cmdline" => FileRule::CommandLine,
+        "comm" => FileRule::Program,
         "mounts" | "mountinfo" | "fstab" => FileRule::Mounts,
         _ if path.starts_with("/etc/security/limits.") => FileRule::LoginLimits,
         "ucx.conf" | "openmpi-mca-params.conf" => FileRule::Settings,
         name if name.contains("hostfile") && !kernel => FileRule::Hostfile,
         name if name.ends_with(".conf") && parts().any(|p| p == "beegfs") => FileRule::Settings,
         "config" if proc && parts().any(|p| p == "beegfs") => FileRule::Settings,
-        "cmdline" | "mountstats" | "ifalias" | "comm" | "arp" => FileRule::Text(Kind::FREE),
+        "cmdline" | "mountstats" | "ifalias" | "arp" => FileRule::Text(Kind::FREE),
         name => {
             let base = if kernel { Kind::KERNEL } else { Kind::FREE };
             FileRule::Text(Kind {
@@ -127,12 +138,40 @@ pub(super) fn is_kernel(path: &str) -> bool {
         .any(|root| path.starts_with(root))
 }
 
+/// What may stand in a path. The kernel's files have the kernel's names; control groups and devices are named by whoever makes them. A kernel's release
+/// leads to its modules, and is itself kept.
+pub(super) fn kind_of_path(path: &str) -> Kind {
+    let begins = |roots: &[&str]| roots.iter().any(|root| path.starts_with(root));
+    if begins(&["/sys/fs/cgroup", "/dev"]) {
+        Kind {
+            free: false,
+            ..Kind::PLACE
+        }
+    } else if is_kernel(path) || begins(&["/sys", "/proc", "/lib/modules/"]) {
+        Kind::NAME
+    } else {
+        Kind::PLACE
+    }
+}
+
+/// Whether a question lists network or RDMA devices.
+pub(super) fn holds_devices(question: &Question) -> bool {
+    matches!(
+        question.path(),
+        Some("/sys/class/net" | "/sys/class/infiniband")
+    )
+}
+
 /// Rewrites a file's text; `None` if it has to be left out.
 pub(super) fn content(names: &Names, rule: FileRule, content: &str) -> Option<String> {
     Some(match rule {
         FileRule::Plain => content.to_owned(),
         FileRule::Text(kind) if kind.free => names.scan(&settings::without_comments(content), kind),
         FileRule::Text(kind) => names.scan(content, kind),
+        FileRule::Whole(kind) => names.scan(content, kind),
+        FileRule::CommandLine => kept::command_line(names, content),
+        FileRule::OsRelease => kept::os_release(names, content),
+        FileRule::Program => nvml::program(&names.key, content.trim_end()) + "\n",
         FileRule::Serial => names.key.serial(content),
         FileRule::Host => host(&names.key, content),
         FileRule::Description => node_description(names, content),

@@ -5,6 +5,8 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
+use super::tally::{Replaced, Tally};
+
 /// What a keyed function is for: the same bits give unrelated pseudonyms in two domains.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Domain {
@@ -24,8 +26,8 @@ pub(super) enum Domain {
     Dns,
     /// Users.
     User,
-    /// Directories below a home directory.
-    Directory,
+    /// Words, directories and files that are on no list of what is kept.
+    Other,
     /// Serial numbers.
     Serial,
     /// What tells one key from another.
@@ -38,6 +40,8 @@ pub struct Key {
     bytes: [u8; 16],
     /// Whether several recordings are meant to have it.
     shared: bool,
+    /// What was replaced under it.
+    tally: Tally,
 }
 
 impl fmt::Debug for Key {
@@ -53,6 +57,7 @@ impl Key {
         Key {
             bytes,
             shared: false,
+            tally: Tally::default(),
         }
     }
 
@@ -70,6 +75,7 @@ impl Key {
         Key {
             bytes,
             shared: true,
+            tally: Tally::default(),
         }
     }
 
@@ -77,6 +83,16 @@ impl Key {
     pub fn mark(&self) -> Option<String> {
         let number = || self.number(Domain::Mark, 0, b"rdma-doctor");
         self.shared.then(|| format!("{:016x}", number()))
+    }
+
+    /// How many things of each kind were replaced under the key so far.
+    pub(super) fn replaced(&self) -> std::collections::BTreeMap<String, u64> {
+        self.tally.counts()
+    }
+
+    /// Counts a thing that is replaced.
+    pub(super) fn count(&self, kind: Replaced, thing: &[u8]) {
+        self.tally.add(kind, self.number(Domain::Mark, 1, thing));
     }
 
     /// A keyed number for these bytes.

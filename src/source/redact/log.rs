@@ -29,6 +29,17 @@ pub(super) fn hosts(value: &Value) -> impl Iterator<Item = &str> {
         })
 }
 
+/// Every text of a digest that is a line of the log.
+pub(super) fn lines(value: &Value) -> Vec<String> {
+    let Ok(digest) = serde_json::from_value::<Digest>(value.clone()) else {
+        return Vec::new();
+    };
+    let kept = digest.kept.into_iter().map(|line| line.text);
+    let signs = digest.signs.into_iter().map(|sign| sign.text);
+    let launches = digest.launches.into_iter().map(|launch| launch.text);
+    kept.chain(signs).chain(launches).collect()
+}
+
 /// Redacts the digest of a log; `None` if it is not understood.
 pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     let mut digest: Digest = serde_json::from_value(value.clone()).ok()?;
@@ -51,8 +62,10 @@ pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     for sign in &mut digest.signs {
         sign.text = line(names, &sign.text);
     }
+    let mut with_writers = names.clone();
+    with_writers.learn(&names.writers.iter().cloned().collect::<Vec<_>>(), &[]);
     for launch in &mut digest.launches {
-        launch.text = line(names, &launch.text);
+        launch.text = with_writers.listed(&launch.text);
     }
     for block in &mut digest.outputs {
         for (_, text) in &mut block.lines {
@@ -144,7 +157,7 @@ fn peers(key: &Key, text: &str) -> String {
     })
 }
 
-fn words(text: &str, mut map: impl FnMut(&str, &str, &str) -> Option<String>) -> String {
+pub(super) fn words(text: &str, mut map: impl FnMut(&str, &str, &str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {

@@ -1,6 +1,7 @@
 //! Pseudonyms of names and serial numbers.
 
 use super::key::{Domain, Key};
+use super::tally::Replaced;
 use super::words::is_ordinary;
 
 impl Key {
@@ -11,10 +12,14 @@ impl Key {
         if short.is_empty() || is_ordinary(short) {
             return name;
         }
+        self.count(Replaced::Host, short.as_bytes());
         let short = self.digits(Domain::Host, short);
         match domain {
             "" => format!("host-{short}"),
-            domain => format!("host-{short}.domain-{}", self.digits(Domain::Dns, domain)),
+            domain => {
+                self.count(Replaced::Domain, domain.as_bytes());
+                format!("host-{short}.domain-{}", self.digits(Domain::Dns, domain))
+            }
         }
     }
 
@@ -26,18 +31,40 @@ impl Key {
     pub(super) fn user(&self, name: &str) -> String {
         match is_ordinary(name) {
             true => name.to_owned(),
-            false => format!("user-{}", self.digits(Domain::User, name)),
+            false => {
+                self.count(Replaced::User, name.as_bytes());
+                format!("user-{}", self.digits(Domain::User, name))
+            }
         }
     }
 
-    /// A directory below a user's home.
-    pub(super) fn directory(&self, name: &str) -> String {
-        format!("dir-{}", self.digits(Domain::Directory, name))
+    /// A word, a directory or a file that is on no list of what is kept.
+    pub(super) fn other(&self, name: &str) -> String {
+        self.count(Replaced::Name, name.as_bytes());
+        format!("name-{}", self.digits(Domain::Other, name))
+    }
+
+    /// A program that not everybody has.
+    pub(super) fn program(&self, name: &str) -> String {
+        self.count(Replaced::Program, name.as_bytes());
+        let digits = self.number(Domain::User, 0, name.as_bytes()) & 0xffff;
+        format!("program-{digits:04x}")
+    }
+
+    /// What stands in the place of a secret, which has no pseudonym: whoever has the key could try passwords.
+    pub(super) fn secret(&self, secret: &str) -> String {
+        if !secret.is_empty() {
+            self.count(Replaced::Secret, secret.as_bytes());
+        }
+        "redacted".to_owned()
     }
 
     /// A serial number: letters stay letters, digits digits, and the rest what it is.
     pub(super) fn serial(&self, text: &str) -> String {
         let trimmed = text.trim();
+        if trimmed.bytes().any(|b| b.is_ascii_alphanumeric()) {
+            self.count(Replaced::Serial, trimmed.as_bytes());
+        }
         let letter = |at: usize| self.number(Domain::Serial, at as u8, trimmed.as_bytes());
         text.chars()
             .enumerate()

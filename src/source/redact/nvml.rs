@@ -1,7 +1,7 @@
 //! What NVML says: a GPU's serial number and UUID, the UUID of a fabric, and the names of programs that use GPUs tell whose machine it is.
 
-use super::Names;
-use super::key::{Domain, Key};
+use super::key::Key;
+use super::{Names, kept};
 use crate::source::wire;
 
 /// Members whose texts the driver makes and that are alike on every machine: models, versions, PCI addresses, names of errors.
@@ -9,20 +9,6 @@ const PLAIN: &str = "\
     nvmlDeviceGetName nvmlDeviceGetVbiosVersion nvmlDeviceGetGspFirmwareVersion \
     nvmlDeviceGetPciInfo_v3 nvmlDeviceGetNvLinkRemotePciInfo_v2 nvmlSystemGetDriverVersion \
     nvmlSystemGetNVMLVersion devices error";
-
-/// Beginnings of the names of programs that run everywhere.
-const PROGRAMS: [&str; 9] = [
-    "nvidia-",
-    "nv-hostengine",
-    "python",
-    "Xorg",
-    // Of the kernel and of its neighbours, in lines of its log.
-    "kworker",
-    "systemd",
-    "khungtaskd",
-    "swapper",
-    "mount",
-];
 
 /// A text of a reply, in the member of this name.
 pub(super) fn text(names: &Names, member: &str, text: &str) -> String {
@@ -38,13 +24,10 @@ pub(super) fn text(names: &Names, member: &str, text: &str) -> String {
 /// The name of a program, unless it runs everywhere.
 pub(super) fn program(key: &Key, name: &str) -> String {
     // `<unknown>`
-    let is_known = name.is_empty() || name.starts_with('<');
-    match is_known || PROGRAMS.iter().any(|program| name.starts_with(program)) {
+    let is_known = name.is_empty() || name.starts_with('<') || kept::is_known_program(name);
+    match is_known {
         true => name.to_owned(),
-        false => format!(
-            "program-{:04x}",
-            key.number(Domain::User, 0, name.as_bytes()) & 0xffff
-        ),
+        false => key.program(name),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Files of settings, of hosts and of mounts: what is on the right of an assignment may be a host, a path of a project's, a secret.
 
-use super::words::{is_generic, is_secret};
+use super::words::is_secret;
 use super::{Names, value};
 
 /// Types of file systems whose source is another machine.
@@ -20,9 +20,12 @@ pub(super) fn assignments(names: &Names, content: &str) -> String {
                 let blank = value.len() - value.trim_start().len();
                 let (blank, text) = value.split_at(blank);
                 let text = match name.trim().trim_start_matches("export ").trim() {
-                    word if is_secret(word) && !text.is_empty() => "redacted".into(),
+                    word if is_secret(word) => match text {
+                        "" => String::new(),
+                        text => names.key.secret(text),
+                    },
                     word if names_host(word) => hosts(names, text),
-                    _ => names.free(text),
+                    _ => names.listed(text),
                 };
                 format!("{}{separator}{blank}{text}", names.free(name))
             }
@@ -38,7 +41,7 @@ pub(super) fn variables(names: &Names, content: &str) -> String {
             let plain = name.trim().trim_start_matches("export ").trim();
             let text = match value::is_recorded(plain) {
                 true => value::variable(names, plain, text),
-                false => "redacted".into(),
+                false => names.key.secret(text),
             };
             format!("{name}={text}")
         }
@@ -120,7 +123,7 @@ pub(super) fn login_limits(names: &Names, content: &str) -> String {
         if let [who, kind, item, value] = words.as_slice() {
             let who = match *who {
                 "*" | "root" => (*who).to_owned(),
-                who => names.key.host(who),
+                who => names.key.user(who),
             };
             let is_plain =
                 |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -148,7 +151,7 @@ pub(super) fn mounts(names: &Names, content: &str) -> String {
             return marked(&mounts(names, text));
         }
         if !remote {
-            return names.free(line);
+            return names.listed(line);
         }
         let words = line.split(' ').map(|word| match word {
             path if path.starts_with("//") => {
@@ -157,18 +160,18 @@ pub(super) fn mounts(names: &Names, content: &str) -> String {
                     .unwrap_or("")
                     .split_once('/')
                     .unwrap_or((path, ""));
-                format!("//{}/{}", hosts(names, host), directories(names, share))
+                format!("//{}/{}", hosts(names, host), names.place(share))
             }
-            path if path.starts_with('/') => directories(names, path),
+            path if path.starts_with('/') => names.place(path),
             source if source.contains(":/") => {
                 let (servers, path) = source.split_once(":/").unwrap_or((source, ""));
                 let servers: Vec<String> = servers.split(':').map(|one| nids(names, one)).collect();
-                format!("{}:/{}", servers.join(":"), directories(names, path))
+                format!("{}:/{}", servers.join(":"), names.place(path))
             }
             // `weka1,weka2/default`
             backends if weka && backends.contains('/') => {
                 let (backends, fs) = backends.split_once('/').unwrap_or((backends, ""));
-                format!("{}/{}", nids(names, backends), directories(names, fs))
+                format!("{}/{}", nids(names, backends), names.place(fs))
             }
             options => options
                 .split(',')
@@ -195,33 +198,24 @@ fn nids(names: &Names, text: &str) -> String {
 
 fn option(names: &Names, text: &str) -> String {
     match text.split_once('=') {
-        Some((name, _))
+        Some((name, value))
             if is_secret(name)
                 || [
                     "user", "username", "domain", "context", "name", "uid", "gid",
                 ]
                 .contains(&name) =>
         {
-            format!("{name}=redacted")
+            match name {
+                name if is_secret(name) => format!("{name}={}", names.key.secret(value)),
+                "user" | "username" => format!("{name}={}", names.key.user(value)),
+                name => format!("{name}={}", names.key.other(value)),
+            }
         }
         Some((name, value)) if names_host(name) || name.contains("addr") || name == "srv" => {
             format!("{name}={}", value::hosts(names, value))
         }
-        _ => names.free(text),
+        _ => names.listed(text),
     }
-}
-
-/// A path whose directories are of somebody's making; a home keeps the form that it has everywhere.
-fn directories(names: &Names, path: &str) -> String {
-    let scanned = names.free(path);
-    if scanned != path {
-        return scanned;
-    }
-    let part = |name: &str| match name.is_empty() || is_generic(name) {
-        true => name.to_owned(),
-        false => names.key.directory(name),
-    };
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 fn by_line(content: &str, map: impl Fn(&str) -> String) -> String {
@@ -246,7 +240,7 @@ mod tests {
         let names = Names::new(key(), "node1720", &["alice"]);
         let text = "# of node1720\n*\tsoft memlock 64 # alice\n@hpc - memlock unlimited\nbob hard memlock /home/bob\n";
         let mapped = login_limits(&names, text);
-        let group = key().host("@hpc");
+        let group = key().user("@hpc");
         let expected = format!("* soft memlock 64\n{group} - memlock unlimited\n");
         assert_eq!(mapped, expected);
         assert!(!mapped.contains("hpc"), "{mapped}");
@@ -261,7 +255,7 @@ mod tests {
             assert!(!mapped.contains(secret), "{secret}: {mapped}");
         }
         assert!(
-            mapped.contains(" /mnt/dir-")
+            mapped.contains(" /mnt/name-")
                 && mapped.contains(" nfs4 host-")
                 && mapped.contains("proto=tcp"),
             "{mapped}"

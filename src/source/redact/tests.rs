@@ -111,7 +111,7 @@ fn what_is_no_identity_stays() {
         ),
         (
             "/etc/os-release",
-            "PRETTY_NAME=\"X 10.0.0.1\"\nHOME_URL=\"https://x.org/\"\n",
+            "PRETTY_NAME=\"Rocky Linux 10.0.0.1 (Green Obsidian)\"\nVERSION_ID=9\n",
         ),
         (
             "/sys/class/infiniband/mlx5_0/node_desc",

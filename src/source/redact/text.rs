@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::addresses::holds_mac;
 use super::key::{Domain, Key};
+use super::tally::Replaced;
 use crate::source::wire::to_hex;
 
 /// What a text may hold, which its question decides.
@@ -16,6 +17,8 @@ pub(super) struct Kind {
     pub(super) bare: bool,
     /// The text speaks of people and places: users, home directories, URLs, `password=…`.
     pub(super) free: bool,
+    /// Of names and words only what is listed (`kept.toml`) is kept.
+    pub(super) listed: bool,
 }
 
 impl Kind {
@@ -24,18 +27,32 @@ impl Kind {
         dotted: true,
         bare: true,
         free: false,
+        listed: false,
     };
     /// A name in a directory: the same whether it is in a path, a listing or a link.
     pub(super) const NAME: Kind = Kind {
         dotted: false,
         bare: true,
         free: false,
+        listed: false,
+    };
+    /// A name in a directory that is not the kernel's, and a control group's.
+    pub(super) const PLACE: Kind = Kind {
+        free: true,
+        listed: true,
+        ..Kind::NAME
     };
     /// Anything that people or programs wrote.
     pub(super) const FREE: Kind = Kind {
         dotted: true,
         bare: true,
         free: true,
+        listed: false,
+    };
+    /// What a site has filled.
+    pub(super) const LISTED: Kind = Kind {
+        listed: true,
+        ..Kind::FREE
     };
 }
 
@@ -245,6 +262,7 @@ fn uuid(key: &Key, rest: &str) -> Option<Found> {
     if !ends(rest, prefix + token.len()) || !(whole || short && groups.len() <= 5 && fits(false)) {
         return None;
     }
+    key.count(Replaced::Uuid, token.as_bytes());
     let mut above = Vec::with_capacity(36);
     let mapped: String = token
         .chars()

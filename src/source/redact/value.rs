@@ -86,6 +86,14 @@ pub(super) fn free(names: &Names, value: &Value) -> Value {
     })
 }
 
+/// The processes of the machine: of each the program, and the function of the kernel in which it waits.
+pub(super) fn processes(names: &Names, value: &Value) -> Value {
+    with_texts(value, &|member, text| match member {
+        "name" => nvml::program(&names.key, text),
+        _ => names.free(text),
+    })
+}
+
 /// The same value with other texts, each by the name of the member that it is in; names of members stay.
 pub(super) fn with_texts(value: &Value, text: &dyn Fn(&str, &str) -> String) -> Value {
     mapped(value, "", &str::to_owned, &|member, leaf| {
@@ -183,7 +191,7 @@ fn targets(key: &Key, text: &str) -> String {
     if digits < 4 || name.is_empty() {
         return text.to_owned();
     }
-    format!("{head}{}{mark}{}", key.directory(name), targets(key, after))
+    format!("{head}{}{mark}{}", key.other(name), targets(key, after))
 }
 
 /// The environment: only the variables that matter, no secrets, no hosts.
@@ -225,7 +233,7 @@ pub(super) fn assignments(names: &Names, text: &str) -> String {
 /// The value of a variable, by its name.
 pub(super) fn variable(names: &Names, name: &str, text: &str) -> String {
     if is_secret(name) {
-        "redacted".into()
+        names.key.secret(text)
     } else if names_hosts(name) {
         hosts(names, text)
     } else {
@@ -234,7 +242,7 @@ pub(super) fn variable(names: &Names, name: &str, text: &str) -> String {
             text,
             Kind {
                 dotted,
-                ..Kind::FREE
+                ..Kind::LISTED
             },
         )
     }
@@ -317,7 +325,7 @@ pub(super) fn reply(names: &Names, value: &Value) -> Value {
 fn member_text(names: &Names, kind: MemberKind, text: &str) -> String {
     match kind {
         MemberKind::Serial => names.key.serial(text),
-        MemberKind::Secret => "redacted".into(),
+        MemberKind::Secret => names.key.secret(text),
         MemberKind::Host => files::host(&names.key, text),
         MemberKind::Description => files::node_description(names, text),
         MemberKind::Address => {

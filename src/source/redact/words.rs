@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::key::Key;
 use super::text::{self, Found, Kind, run};
+use super::{files, kept};
 
 /// Names that identify nothing, and words of the kernel's files: replacing them would lose meaning and protect nothing.
 const ORDINARY: &str = "\
@@ -14,30 +15,6 @@ const ORDINARY: &str = "\
     modules block virtual firmware debug power cpu memory pci devices drivers ports gids counters \
     bonding bond irq self status stat limits cgroup security fabric storage login head master \
     worker test build slurm munge conda";
-
-/// Directories at the top of a file system below which nothing is named after people and projects.
-const SYSTEM: &[&str] = &[
-    "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libexec", "nix", "opt", "proc", "root",
-    "run", "sbin", "snap", "sys", "usr", "var",
-    // DeepSpeed's hostfile is /job/hostfile.
-    "job",
-];
-/// Endings of files whose names tell what they are for.
-const FILES: &[&str] = &[
-    ".txt", ".log", ".xml", ".conf", ".so", ".json", ".yaml", ".yml", ".out", ".err", ".toml",
-    ".cc", ".c", ".h", ".cpp", ".cu",
-];
-/// Directories of mounts, exports and users that are generic, and name no project.
-const GENERIC: &[&str] = &[
-    "apps", "beegfs", "cluster", "data", "datasets", "export", "exports", "fs", "gpfs", "home",
-    "lustre", "media", "mnt", "models", "net", "nfs", "nvme", "opt", "projects", "scratch",
-    "share", "shared", "software", "srv", "storage", "tmp", "users", "vol", "weka", "work",
-];
-
-/// Whether a directory's name is generic, a number behind it apart.
-pub(super) fn is_generic(name: &str) -> bool {
-    GENERIC.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit()))
-}
 
 /// The names that are replaced wherever they stand as words.
 #[derive(Clone, Debug)]
@@ -50,6 +27,8 @@ pub(super) struct Names {
     pattern: Option<String>,
     users: Vec<String>,
     homes: Vec<String>,
+    /// Names that are kept, whoever they are called after: of this machine's network and RDMA devices.
+    pub(super) known: HashSet<String>,
     /// Hosts that wrote lines of a log: replaced in logs alone.
     pub(super) writers: HashSet<String>,
 }
@@ -76,6 +55,7 @@ impl Names {
             pattern,
             users,
             homes,
+            known: HashSet::new(),
             writers: HashSet::new(),
         }
     }
@@ -102,7 +82,7 @@ impl Names {
     pub(super) fn at(&self, text: &str, at: usize, word_start: bool, kind: Kind) -> Option<Found> {
         let rest = text.get(at..)?;
         if kind.free
-            && let Some(found) = self.home(text, at)
+            && let Some(found) = self.home(text, at, kind.listed)
         {
             return Some(found);
         }
@@ -111,12 +91,58 @@ impl Names {
         }
         if kind.free
             && let Some(found) = url(&self.key, rest)
-                .or_else(|| assignment(rest))
-                .or_else(|| management_key(rest))
+                .or_else(|| assignment(&self.key, rest))
+                .or_else(|| management_key(&self.key, rest))
+                .or_else(|| self.account(rest))
+                .or_else(|| self.library(rest, kind))
         {
             return Some(found);
         }
         self.host(rest, kind).or_else(|| self.user(rest, kind))
+    }
+
+    /// `user@host`, `first.last@mail.example`.
+    fn account(&self, rest: &str) -> Option<Found> {
+        let in_user = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
+        let user = run(rest, in_user);
+        let place = rest.get(user.len()..)?.strip_prefix('@')?;
+        let host = run(place, |b| {
+            b.is_ascii_alphanumeric() || b == b'.' || b == b'-'
+        });
+        let host = host.trim_end_matches(['.', '-']);
+        let is_name = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
+        // `vlan7@eth0`, `10.0.0.1@o2ib`, `rdma-load-modules@rdma.service`.
+        if !is_name(user) || !is_name(host) || kept::is_kept(self, host) {
+            return None;
+        }
+        let taken = user.len() + 1 + host.len();
+        Some((
+            taken,
+            format!("{}@{}", self.key.user(user), self.key.host(host)),
+        ))
+    }
+
+    /// A library by its file's name alone, as in NCCL's words about a plugin.
+    fn library(&self, rest: &str, kind: Kind) -> Option<Found> {
+        let name = run(rest, kept::in_name).trim_end_matches('.');
+        let is_library = name.ends_with(".so") || name.contains(".so.");
+        (is_library && !kind.listed).then(|| (name.len(), self.place(name)))
+    }
+
+    /// A name of letters, digits and what joins them, of which only what is listed is kept: from the first unknown piece on a
+    /// pseudonym stands in its place, up to the next dot.
+    pub(super) fn unlisted(&self, rest: &str) -> Found {
+        let name = run(rest, kept::in_name);
+        let words = name
+            .split('.')
+            .map(|word| match kept::unknown_rest(self, word) {
+                Some(unknown) => {
+                    let known = word.get(..word.len() - unknown.len()).unwrap_or("");
+                    format!("{known}{}", self.key.other(unknown))
+                }
+                None => word.to_owned(),
+            });
+        (name.len(), words.collect::<Vec<_>>().join("."))
     }
 
     fn host(&self, rest: &str, kind: Kind) -> Option<Found> {
@@ -164,17 +190,21 @@ impl Names {
         Some((name.len(), self.key.user(name)))
     }
 
-    /// A path below a home directory: the user and the directories are replaced, the file's name is kept.
-    fn home(&self, text: &str, at: usize) -> Option<Found> {
+    /// A path below a home directory, or any other that is not the kernel's. What lists words finds the latter's names by itself.
+    fn home(&self, text: &str, at: usize, is_listed: bool) -> Option<Found> {
         let rest = text.get(at..)?;
         let before = at
             .checked_sub(1)
             .and_then(|before| text.as_bytes().get(before));
-        let first = !before.is_some_and(|b| text::in_word(*b));
+        if before.is_some_and(|b| text::in_word(*b)) {
+            return None;
+        }
         // `../devices`, `}/name`: what follows is the end of a longer path.
-        let whole = !before.is_some_and(|b| b"./-*%$})~".contains(b));
-        let shared = || self.shared_path(path_of(rest)).filter(|_| whole);
-        self.home_path(rest).or_else(shared).filter(|_| first)
+        let goes_on = before.is_some_and(|b| b"./-*%$})~".contains(b));
+        match self.home_path(rest) {
+            None if !goes_on && !is_listed => self.shared_path(path_of(rest)),
+            found => found,
+        }
     }
 
     /// [`Names::home`], for a text that begins with the path.
@@ -192,54 +222,18 @@ impl Names {
                 (owner, inside.get(owner.len()..)?)
             }
         };
-        let mut out = format!("/home/{}", self.key.user(owner));
-        let mut parts = inside.split('/').skip(1).peekable();
-        while let Some(part) = parts.next() {
-            out.push('/');
-            match parts.peek() {
-                Some(_) if !part.is_empty() => out.push_str(&self.key.directory(part)),
-                Some(_) => {}
-                None => out.push_str(&self.file_name(part)),
-            }
-        }
-        Some((path.len(), out))
+        let home = format!("/home/{}", self.key.user(owner));
+        Some((path.len(), home + &self.place(inside)))
     }
 
-    /// A path below a directory of the site's making, `/scratch/alice/run/log.txt`: names of people and projects are replaced, the file's name is kept.
+    /// A path that is not the kernel's.
     fn shared_path(&self, path: &str) -> Option<Found> {
-        let mut parts = path.strip_prefix('/')?.split('/');
-        let top = parts.next().filter(|top| !top.is_empty())?;
-        let inside: Vec<&str> = match SYSTEM.contains(&top) {
-            true => return None,
-            false => parts.collect(),
-        };
+        let (top, inside) = path.strip_prefix('/')?.split_once('/')?;
         // `/s`, `//`: what looks like the top of a path is none.
-        if inside.iter().all(|part| part.is_empty())
-            || !top.starts_with(|c: char| c.is_ascii_alphabetic())
-        {
-            return None;
-        }
-        let mut out = format!("/{top}");
-        for (at, part) in inside.iter().enumerate() {
-            out.push('/');
-            let is_last = at + 1 == inside.len();
-            let is_file =
-                part.contains(['%', '*']) || FILES.iter().any(|ending| part.ends_with(ending));
-            match () {
-                () if part.is_empty() || is_generic(part) => out.push_str(part),
-                () if is_last && is_file => out.push_str(&self.file_name(part)),
-                () => out.push_str(&self.key.directory(part)),
-            }
-        }
-        Some((path.len(), out))
-    }
-
-    fn file_name(&self, name: &str) -> String {
-        let kind = Kind {
-            dotted: false,
-            ..Kind::FREE
-        };
-        self.scan(name, kind)
+        let is_path = top.starts_with(|c: char| c.is_ascii_alphabetic())
+            && inside.bytes().any(|b| b != b'/')
+            && !files::is_kernel(path);
+        is_path.then(|| (path.len(), self.place(path)))
     }
 }
 
@@ -329,7 +323,11 @@ fn url(key: &Key, rest: &str) -> Option<Found> {
         _ => authority,
     };
     let (who, place) = match authority.rsplit_once('@') {
-        Some((_, place)) => ("redacted@", place),
+        Some((who, place)) => {
+            let credentials = who.split(':').filter(|part| !part.is_empty());
+            credentials.for_each(|one| drop(key.secret(one)));
+            ("redacted@", place)
+        }
         None => ("", authority),
     };
     let name = run(place, |b| {
@@ -348,7 +346,7 @@ fn url(key: &Key, rest: &str) -> Option<Found> {
 }
 
 /// `Mkey:....0x…` of smpquery: whoever has a port's M_Key can configure it.
-fn management_key(rest: &str) -> Option<Found> {
+fn management_key(key: &Key, rest: &str) -> Option<Found> {
     let name = ["Mkey", "M_Key", "MKey"]
         .into_iter()
         .find(|name| rest.starts_with(name))?;
@@ -360,11 +358,11 @@ fn management_key(rest: &str) -> Option<Found> {
         return None;
     }
     let taken = name.len() + gap.len() + digits.len();
-    Some((taken, format!("{name}{gap}redacted")))
+    Some((taken, format!("{name}{gap}{}", key.secret(digits))))
 }
 
 /// `password=…`: the value, up to white space.
-fn assignment(rest: &str) -> Option<Found> {
+fn assignment(key: &Key, rest: &str) -> Option<Found> {
     let name = run(rest, |b| {
         b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
     });
@@ -379,7 +377,8 @@ fn assignment(rest: &str) -> Option<Found> {
         }
         _ => run(value, |b| !b.is_ascii_whitespace()),
     };
-    Some((name.len() + 1 + value.len(), format!("{name}=redacted")))
+    let taken = name.len() + 1 + value.len();
+    Some((taken, format!("{name}={}", key.secret(value))))
 }
 
 /// Whether a variable of this name holds a secret. A P_Key is a partition's number and no secret.
