@@ -53,6 +53,7 @@ impl fmt::Display for LeftOut {
         }
         let (stem, ending) = match noun.strip_suffix('y') {
             Some(stem) => (stem, "ies"),
+            None if noun.ends_with('s') => (&**noun, "es"),
             None => (&**noun, "s"),
         };
         write!(f, "{at_least}{count} {stem}{ending} were not read ({why})")

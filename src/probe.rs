@@ -58,6 +58,7 @@ use std::time::Duration;
 
 use crate::fact::node as of_node;
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Presence, Subject, Why};
+use crate::left_out::LeftOut;
 use crate::source::named_format::NamedFormat;
 use crate::source::netlink::{self, Message};
 use crate::source::question::Argument;
@@ -520,6 +521,13 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
         None => text.parse(),
     }
     .map_err(|_| is_not(text, "a whole number"))
+}
+
+/// States what a bounded reader left out of a node, beside what others did.
+fn state_left_out(facts: &mut Facts, node: Id, more: &LeftOut, origin: &Origin) {
+    let before = facts.texts(node, of_node::LEFT_OUT);
+    let all: Arc<[Arc<str>]> = before.chain([more.to_string().into()]).collect();
+    facts.know(node, of_node::LEFT_OUT, all, origin);
 }
 
 /// Several texts as one, with this between two of them; "none" if there is none.

@@ -14,7 +14,7 @@ use crate::source::{Answer, Refusal};
 const LIBRARIES: &str = "\
     libnccl librccl libibverbs librdmacm libmlx libefa libfabric libuc libcuda.so libcudart \
     libnvidia-ml libmpi libhpcx libsharp";
-/// Bytes of an environment that are read: the kernel's own bound on one is far above what any job has.
+/// Bytes of an environment that are read: more than any job has. The kernel's own bound is 6 MiB (fs/exec.c, `bprm_stack_limits`).
 const ENVIRONMENT: u64 = 4 << 20;
 /// Lines of a memory map that are read: the default of vm.max_map_count, and room.
 const MAPPINGS: usize = 200_000;
@@ -52,12 +52,33 @@ fn open(pid: u64, name: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
 }
 
 /// The variables with one of the prefixes; no other leaves this function.
-fn environment(pid: u64, prefixes: &str) -> std::io::Result<Value> {
+fn environment(pid: u64, prefixes: &str) -> Result<Value, Refusal> {
+    let file = std::fs::File::from(open(pid, "environ", OFlags::RDONLY)?);
+    Ok(variables(&read_whole(file, ENVIRONMENT)?, prefixes).into())
+}
+
+/// All that there is to read, of which a part would pass for the whole: too large if that is more than `most` bytes.
+fn read_whole(reader: impl Read, most: u64) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
-    std::fs::File::from(open(pid, "environ", OFlags::RDONLY)?)
-        .take(ENVIRONMENT)
-        .read_to_end(&mut bytes)?;
-    Ok(variables(&bytes, prefixes).into())
+    let read = reader.take(most + 1).read_to_end(&mut bytes)?;
+    if read as u64 > most {
+        return Err(Refusal::TooLarge);
+    }
+    Ok(bytes)
+}
+
+/// The items, and a refusal in the place of the one that is one too many.
+fn at_most<T, E: Into<std::io::Error>>(
+    items: impl Iterator<Item = Result<T, E>>,
+    most: usize,
+) -> impl Iterator<Item = Result<T, Refusal>> {
+    let numbered = items.take(most + 1).enumerate();
+    numbered.map(move |(at, item)| {
+        if at == most {
+            return Err(Refusal::TooLarge);
+        }
+        item.map_err(|error| Refusal::from(error.into()))
+    })
 }
 
 fn variables(bytes: &[u8], prefixes: &str) -> Map<String, Value> {
@@ -77,10 +98,10 @@ fn variables(bytes: &[u8], prefixes: &str) -> Map<String, Value> {
 }
 
 /// The files of the libraries that matter, each once: `{"libraries":[…]}`.
-fn libraries(pid: u64) -> std::io::Result<Value> {
+fn libraries(pid: u64) -> Result<Value, Refusal> {
     let maps = BufReader::new(std::fs::File::from(open(pid, "maps", OFlags::RDONLY)?));
     let mut found = BTreeSet::new();
-    for line in maps.split(b'\n').take(MAPPINGS) {
+    for line in at_most(maps.split(b'\n'), MAPPINGS) {
         let line = line?;
         if let Some(path) = library(&String::from_utf8_lossy(&line)) {
             found.insert(path.to_owned());
@@ -101,10 +122,11 @@ fn library(line: &str) -> Option<&str> {
 }
 
 /// How many descriptors are open, and which RDMA and GPU devices how often: `{"open":N,"devices":{"/dev/…":N}}`.
-fn files(pid: u64) -> std::io::Result<Value> {
+fn files(pid: u64) -> Result<Value, Refusal> {
     let dir = open(pid, "fd", OFlags::RDONLY | OFlags::DIRECTORY)?;
     let (mut open, mut devices) = (0u64, BTreeMap::<String, u64>::new());
-    for entry in rustix::fs::Dir::read_from(&dir)?.take(DESCRIPTORS) {
+    let entries = rustix::fs::Dir::read_from(&dir).map_err(std::io::Error::from)?;
+    for entry in at_most(entries, DESCRIPTORS) {
         let entry = entry?;
         if entry.file_name().to_bytes().starts_with(b".") {
             continue;
@@ -135,6 +157,21 @@ mod tests {
             json!({ "NCCL_DEBUG": "INFO", "UCX_TLS": "rc,cuda", "NCCL_EMPTY": "" })
         );
         assert!(variables(bytes, "").is_empty(), "no prefix is no wish");
+    }
+
+    #[test]
+    fn what_is_cut_short_does_not_pass_for_the_whole() {
+        let environment = b"NCCL_DEBUG=INFO\0";
+        let most = environment.len() as u64;
+        assert_eq!(read_whole(&environment[..], most), Ok(environment.to_vec()));
+        assert_eq!(
+            read_whole(&environment[..], most - 1),
+            Err(Refusal::TooLarge)
+        );
+        let lines = || [1, 2, 3].map(Ok::<_, std::io::Error>).into_iter();
+        let read = |most| at_most(lines(), most).collect::<Result<Vec<_>, _>>();
+        assert_eq!(read(3), Ok(vec![1, 2, 3]));
+        assert_eq!(read(2), Err(Refusal::TooLarge));
     }
 
     #[test]

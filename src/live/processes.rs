@@ -14,7 +14,7 @@ const RUNNING: usize = 64;
 /// How many processes in uninterruptible sleep are reported.
 const WAITING: usize = 64;
 
-/// Answers `processes`: `{"all","first","processes":[{"pid","name","state","cpu_ms","cpu"}]}`: `cpu` is the one on which it
+/// Answers `processes`: `{"all","first","waiting_left_out","processes":[{"pid","name","state","cpu_ms","cpu"}]}`: `cpu` is the one on which it
 /// ran last.
 ///
 /// Names are the kernel's (`comm`), without arguments; users are not told. Asked twice, the difference of `cpu_ms` is what a process
@@ -45,7 +45,8 @@ pub fn ask() -> Result<Answer, Refusal> {
     });
     told.extend(all.iter().take(MOST));
     small_sort::by_key(&mut all, |process| process.pid());
-    told.extend(all.iter().filter(|process| waits(process)).take(WAITING));
+    let waiting: Vec<&Process> = all.iter().copied().filter(|one| waits(one)).collect();
+    told.extend(waiting.iter().take(WAITING));
     let runs = |process: &&&Process| process.status() == ProcessStatus::Run;
     told.extend(all.iter().filter(runs).take(RUNNING));
     small_sort::by_key(&mut told, |process| process.pid());
@@ -54,6 +55,7 @@ pub fn ask() -> Result<Answer, Refusal> {
     Ok(Answer::from(json!({
         "all": count,
         "first": first,
+        "waiting_left_out": waiting.len().saturating_sub(WAITING),
         "processes": processes,
     })))
 }

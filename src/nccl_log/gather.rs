@@ -537,7 +537,12 @@ impl Gather {
         }
         let mut not_read = found.left_out;
         let unheard = LeftOut::counted(self.unheard, "line", UNHEARD);
-        for more in [unheard, self.writers.left_out(), self.channels.left_out()] {
+        for more in [
+            unheard,
+            self.writers.left_out(),
+            self.channels.left_out(),
+            self.launches.left_out(),
+        ] {
             left_out::add(&mut not_read, more);
         }
         Digest {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::left_out::LeftOut;
 use crate::nodeset;
 
 /// A launcher's line.
@@ -39,6 +40,7 @@ const LISTS: [&str; 3] = [" -H ", " --host ", " -host "];
 
 /// Lines that are kept of a file.
 const KEPT: usize = 32;
+const TOO_MANY: &str = "more than 32 numbers of nodes";
 /// Bytes that are kept of a line.
 const TEXT: usize = 400;
 /// More nodes than any job has.
@@ -105,7 +107,11 @@ fn hosts(list: &str) -> Option<u64> {
 
 /// The statements of a log.
 #[derive(Default)]
-pub(super) struct Launches(Vec<Launch>);
+pub(super) struct Launches {
+    kept: Vec<Launch>,
+    /// Lines with further numbers of nodes.
+    left_out: u64,
+}
 
 impl Launches {
     /// Whether the line is such a statement; then it is kept.
@@ -115,26 +121,52 @@ impl Launches {
             return false;
         };
         // Each rank logs the same.
-        if self.0.len() < KEPT && self.0.iter().all(|other| other.nodes != nodes) {
-            let text: String = line.trim().chars().take(TEXT).collect();
-            self.0.push(Launch {
-                line: number,
-                nodes,
-                text,
-            });
+        if self.kept.iter().any(|other| other.nodes == nodes) {
+            return true;
         }
+        if self.kept.len() >= KEPT {
+            self.left_out += 1;
+            return true;
+        }
+        let text: String = line.trim().chars().take(TEXT).collect();
+        self.kept.push(Launch {
+            line: number,
+            nodes,
+            text,
+        });
         true
     }
 
     /// All of them, in their order.
     pub(super) fn finish(self) -> Vec<Launch> {
-        self.0
+        self.kept
+    }
+
+    /// What found no place.
+    pub(super) fn left_out(&self) -> LeftOut {
+        LeftOut::counted(self.left_out, "launcher's line", TOO_MANY)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::nodes;
+    use super::{KEPT, Launches, nodes};
+
+    #[test]
+    fn lines_that_found_no_place_are_counted() {
+        let mut launches = Launches::default();
+        for nodes in 1..=KEPT + 3 {
+            let line = format!("torchrun --nnodes {nodes} train.py");
+            assert!(launches.line(nodes as u64, line.as_bytes()));
+            // Each rank logs the same.
+            assert!(launches.line(nodes as u64, b"torchrun --nnodes 1 train.py"));
+        }
+        assert_eq!(
+            launches.left_out().to_string(),
+            "3 launcher's lines were not read (more than 32 numbers of nodes)"
+        );
+        assert_eq!(launches.finish().len(), KEPT);
+    }
 
     #[test]
     fn what_launchers_say() {

@@ -47,12 +47,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     if log.goes_on {
         let more = LeftOut::one_or_more("line", "the kernel's log has more than are read");
-        facts.know(
-            node,
-            of_node::LEFT_OUT,
-            [more.to_string().into()].into(),
-            &origin,
-        );
+        super::state_left_out(facts, node, &more, &origin);
     }
     let settled = facts.limit(limit::LINKS_SETTLED);
     for &class in EventClass::ALL {

@@ -14,6 +14,7 @@ use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, Percent, Presence, Seconds, Subject, Why, limit,
     node, process as fact,
 };
+use crate::left_out::LeftOut;
 use crate::small_sort;
 use crate::source::{Errno, Question, Refusal};
 
@@ -78,6 +79,11 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         _ => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Process, node, members);
+    if second.is_ok() && first.waiting_left_out > 0 {
+        let (count, why) = (first.waiting_left_out, "more than 64 wait in the kernel");
+        let more = LeftOut::counted(count, "process", why);
+        super::state_left_out(facts, node, &more, &origin);
+    }
     let mut hogs: Vec<Hog<'_>> = Vec::new();
     for one in &first.processes {
         let again = second
@@ -247,6 +253,9 @@ struct ProcessSnapshot {
     /// Whether process 1 is among those that are seen.
     #[serde(rename = "first")]
     all_visible: bool,
+    /// How many others wait in the kernel; recordings before 0.2 do not say it.
+    #[serde(default)]
+    waiting_left_out: u64,
     /// In the order of their pids.
     processes: Vec<ProcessState>,
 }
@@ -310,6 +319,19 @@ mod tests {
         assert_eq!(driver("dd (9)"), Some(false));
         let long = known(&facts, Subject::Process, "nvidia-smi (8)", fact::STUCK_FOR);
         assert_eq!(long, Some(Seconds(2.0)));
+    }
+
+    #[test]
+    fn processes_that_wait_and_were_not_read_are_said() {
+        let more = FIRST.replace(r#""first":true"#, r#""first":true,"waiting_left_out":7"#);
+        let (facts, node) = run(&PROBE, &[CPUS, MEMORY, &more, PAUSE, SECOND]);
+        let said: Vec<Arc<str>> = facts.texts(node, node::LEFT_OUT).collect();
+        assert_eq!(
+            said,
+            ["7 processes were not read (more than 64 wait in the kernel)".into()]
+        );
+        let (facts, node) = run(&PROBE, &[CPUS, MEMORY, FIRST, PAUSE, SECOND]);
+        assert_eq!(facts.texts(node, node::LEFT_OUT).count(), 0);
     }
 
     #[test]
