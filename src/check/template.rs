@@ -395,7 +395,7 @@ mod tests {
         for (text, expected) in [
             ("{port} of {device} on {node}", "mlx5_0/1 of mlx5_0 on n1"),
             ("{port.rate}, not {port.max_rate}", "200 Gb/s, not unknown"),
-            ("mlxlink -d {device.pci}\n2.", "mlxlink -d 81:00.0\n2."),
+            ("the port at {device.pci}.", "the port at mlx5_0 (81:00.0)."),
             ("above {limit.rate}", "above 1 /s"),
             ("{{{port}}} }}{{", "{mlx5_0/1} }{"),
             (

@@ -17,9 +17,7 @@ use serde::Deserialize;
 use self::classes::{Event, LATER};
 use super::{Ask, Probe};
 use crate::fact::kernel_event::{self as fact, EventClass};
-use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit, node as of_node,
-};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, limit};
 use crate::left_out::LeftOut;
 use crate::source::Question;
 use crate::source::kernel_log_markers::MOST_OF_KIND;

@@ -81,7 +81,7 @@ fn cut_behind_predicate(sentence: &Sentence, most: usize) -> Sentence {
         }
         let words = match span {
             Span::Text(text) => beginning(text, room),
-            Span::Quote(text) if room > SHORT => beginning(text, room),
+            Span::Quote(text) => beginning(text, room),
             _ => "",
         };
         kept.push(Span::Text(words.to_owned().into()));
@@ -119,7 +119,8 @@ fn beginning(text: &str, letters: usize) -> &str {
     };
     match first(letters + 1).rsplit_once(' ') {
         Some((words, last)) if last.chars().count() < SHORT => words,
-        _ => first(letters),
+        _ if letters >= SHORT => first(letters),
+        _ => "",
     }
 }
 
@@ -194,7 +195,7 @@ mod tests {
             "ACS on GPU 2 (0000:17:00.0) sends traffic between GPU 0 and mlx5_0 through the CPU";
         assert_eq!(fitted(200), whole);
         assert_eq!(
-            fitted(128),
+            fitted(120),
             whole.strip_suffix("; expected directly").unwrap()
         );
         assert_eq!(fitted(90), predicate);

@@ -235,7 +235,7 @@ mod tests {
             said(&"mlx5_0/1 is down".into(), tail),
             "mlx5_0/1 is down (and mlx5_1/1, mlx5_2/1); 3 other causes"
         );
-        let state = Sentence::from("mlx5_0/1 has link but stays in state init");
+        let state = Sentence::from("mlx5_0/1 has link but stays in state init for 3 days");
         let long = state.then_optionally(format!("; {}", "x ".repeat(60)));
         assert_eq!(
             said(&long, tail),

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::classes::{RULES, pci_address};
 use super::*;
-use crate::fact::BitRate;
+use crate::fact::{BitRate, node as of_node};
 use crate::probe::testing::{known, run};
 use crate::source::kernel_log_markers::{MARKERS, marker};
 
