@@ -10,9 +10,18 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use crate::terminal;
 use shell::Command;
 
 pub use span::{Name, Span};
+
+/// A sentence of formatted parts. It may end before each part but the first, which is its predicate.
+macro_rules! sentence {
+    ($predicate:literal $(, $more:literal)* $(,)?) => {
+        $crate::sentence::Sentence::from(format!($predicate))$(.then_optionally(format!($more)))*
+    };
+}
+pub(crate) use sentence;
 
 /// A sentence, or several on lines of their own. Its JSON form is its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -140,6 +149,15 @@ impl Sentence {
         Sentence(self.0.iter().map(of_node).collect())
     }
 
+    /// The sentence without line breaks, so that nothing in it can imitate a line of a report.
+    pub fn on_one_line(&self) -> Self {
+        let joined = |span: &Span| match span {
+            Span::Text(text) => Span::Text(terminal::one_line(text).into_owned().into()),
+            span => span.clone(),
+        };
+        Sentence(self.0.iter().map(joined).collect())
+    }
+
     /// Each of its lines.
     pub fn lines(&self) -> Vec<Sentence> {
         let mut lines = vec![Vec::new()];
@@ -190,6 +208,18 @@ impl From<String> for Sentence {
 impl FromIterator<Span> for Sentence {
     fn from_iter<I: IntoIterator<Item = Span>>(spans: I) -> Self {
         Sentence(spans.into_iter().collect())
+    }
+}
+
+impl PartialEq<str> for Sentence {
+    fn eq(&self, text: &str) -> bool {
+        self.to_string() == text
+    }
+}
+
+impl PartialEq<&str> for Sentence {
+    fn eq(&self, text: &&str) -> bool {
+        *self == **text
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::fact::{Facts, Id, Subject, Value, device, gpu};
-use crate::sentence::{Name, Span};
+use crate::sentence::{Name, Sentence, Span};
 
 /// A sentence about an instance, in the making.
 pub(super) struct SentenceDraft<'f> {
@@ -68,6 +68,7 @@ impl<'f> SentenceDraft<'f> {
     pub(super) fn value(&mut self, value: &Value, fact: &str) {
         let unit = match value {
             Value::Text(text) => return self.text(text, fact),
+            Value::Sentence(sentence) => return self.sentence(sentence),
             Value::Texts(list) if !list.is_empty() => {
                 for (at, text) in list.iter().enumerate() {
                     if at > 0 {
@@ -85,6 +86,18 @@ impl<'f> SentenceDraft<'f> {
             _ => None,
         };
         self.span(Span::Value(value.to_string().into(), unit));
+    }
+
+    /// Adds a sentence that was worked out, with the names that tools use.
+    fn sentence(&mut self, sentence: &Sentence) {
+        for span in sentence.spans() {
+            match span {
+                Span::Text(text) if self.has_address(text) => {
+                    self.addresses(text, |rest| Span::Text(rest.to_owned().into()));
+                }
+                span => self.spans.push(span.clone()),
+            }
+        }
     }
 
     fn text(&mut self, text: &Arc<str>, fact: &str) {
@@ -201,4 +214,86 @@ impl<'f> SentenceDraft<'f> {
 /// Whether a letter belongs to a word that is not broken to name a part of it.
 fn is_word_part(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '/' | '=' | ':' | '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fact::Origin;
+
+    #[test]
+    fn devices_have_the_names_that_tools_use() {
+        let mut facts = Facts::new();
+        let node = facts.new_node("n");
+        let origin = Origin::derived("a test");
+        let known = facts.instance(Subject::Gpu, node, "0000:19:00.0");
+        facts.know(known, gpu::INDEX, 2, &origin);
+        facts.instance(Subject::Gpu, node, "0000:4a:00.0");
+        let adapter = facts.instance(Subject::Device, node, "mlx5_0");
+        facts.know(adapter, device::PCI, "0000:18:00.0".into(), &origin);
+        let software = facts.instance(Subject::Device, node, "rxe0");
+        facts.know(software, device::PCI, "none".into(), &origin);
+        let gpu = "GPU 2 (0000:19:00.0)";
+        for (before, value, after, expected) in [
+            (
+                "it is ",
+                "none of them",
+                "",
+                "it is none of them".to_owned(),
+            ),
+            ("", "0000:19:00.0", " is hot", format!("{gpu} is hot")),
+            ("GPU ", "0000:19:00.0", " is hot", format!("{gpu} is hot")),
+            (
+                "",
+                "rank 1 (GPU 0000:19:00.0)",
+                "",
+                format!("rank 1 ({gpu})"),
+            ),
+            ("", "0000:19:00.0 link 3", "", format!("{gpu} link 3")),
+            (
+                "",
+                "0000:4a:00.0",
+                " (10de:2330) is gone",
+                "GPU 0000:4a:00.0 (10de:2330) is gone".to_owned(),
+            ),
+            (
+                "",
+                "0000:18:00.0 to 0000:18:00.0, 0000:17:00.0",
+                "",
+                "mlx5_0 (0000:18:00.0) to 0000:18:00.0, 0000:17:00.0".to_owned(),
+            ),
+            (
+                "",
+                "0000:19:00.0",
+                " (10de:2330) is gone",
+                "GPU 2 (0000:19:00.0, 10de:2330) is gone".to_owned(),
+            ),
+            (
+                "/sys/",
+                "0000:18:00.0",
+                "/aer",
+                "/sys/0000:18:00.0/aer".to_owned(),
+            ),
+            (
+                "",
+                "/sys/0000:18:00.0/aer",
+                "",
+                "/sys/0000:18:00.0/aer".to_owned(),
+            ),
+        ] {
+            let said = |draft: SentenceDraft<'_>, fact: &str| {
+                let mut draft = draft;
+                draft.words(before);
+                draft.value(&Value::Text(value.into()), fact);
+                draft.words(after);
+                Sentence::new(draft.into_spans()).to_string()
+            };
+            let draft = || SentenceDraft::about(&facts, node);
+            assert_eq!(said(draft(), "what"), expected);
+            // A line is quoted as it was logged, and a path is no sentence.
+            let plain = format!("{before}{value}{after}");
+            assert_eq!(said(draft(), "line"), plain);
+            assert_eq!(said(draft().with_addresses(), "what"), plain);
+        }
+    }
 }

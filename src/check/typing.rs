@@ -334,7 +334,7 @@ pub(super) fn type_of(value: &Value) -> Type {
         Value::PerSecond(_) => Type::PerSecond,
         Value::Percent(_) => Type::Percent,
         // No literal is a word until it meets the fact whose word it is.
-        Value::Text(_) | Value::Word(_) => Type::Text,
+        Value::Text(_) | Value::Word(_) | Value::Sentence(_) => Type::Text,
         Value::Texts(_) => Type::Texts,
         Value::Counts(_) => Type::Counts,
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::schema::subject;
 use super::unit::Seconds;
 use super::value::words;
+use crate::sentence::Sentence;
 use crate::sentence::shell::Command;
 
 words! {
@@ -149,7 +150,7 @@ subject! {
     /// The network devices of RoCE ports on those nodes; `NETDEV` if none is known.
     NETDEVS: Arc<[Arc<str>]> = "netdevs" from "derive comparison";
     /// The values and their nodes, in one sentence: outliers first, if there is a majority.
-    SUMMARY: Arc<str> = "summary" from "derive comparison";
+    SUMMARY: Sentence = "summary" from "derive comparison";
     /// Whether no two machines share an identity that must be unique.
     DISTINCT: bool = "distinct" from "derive comparison";
     /// Whether all expected nodes responded, and no recording is truncated.

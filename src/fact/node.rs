@@ -6,6 +6,7 @@ use super::gpu_nic::Distance;
 use super::schema::subject;
 use super::value::words;
 use super::{Bytes, PerSecond, Percent, Seconds};
+use crate::sentence::Sentence;
 use crate::sentence::shell::Command;
 
 words! {
@@ -701,9 +702,9 @@ subject! {
     /// What all nodes together reach of what was expected: what equal pairs of nodes carry, or a node alone where that is less.
     OF_EXPECTED: Percent = "of_expected" from "collective";
     /// How much slower they are than one node, and what was expected, in a sentence.
-    AGAINST_ONE: Arc<str> = "against_one" from "collective";
+    AGAINST_ONE: Sentence = "against_one" from "collective";
     /// Nodes that alone reach much less than the others, and what they reach; "none" if none does.
-    SLOW_ALONE: Arc<str> = "slow_alone" from "collective";
+    SLOW_ALONE: Sentence = "slow_alone" from "collective";
     /// Whether the time of an operation of few bytes was measured, since nothing else told why the nodes are slow.
     STEPS_TIMED: bool = "steps_timed" from "collective";
     /// How long each step of it takes from one rank to the next.
@@ -713,7 +714,7 @@ subject! {
     /// Which part the middle one of all ranks waited.
     CPU_WAIT_USUAL: Percent = "cpu_wait_usual" from "collective";
     /// Which rank that is, in a sentence.
-    CPU_WAIT_OF: Arc<str> = "cpu_wait_of" from "collective";
+    CPU_WAIT_OF: Sentence = "cpu_wait_of" from "collective";
     /// Whether parts of a job were measured to find what makes the whole of it slow. Source: `rdma-doctor bench all-reduce --bisect`.
     BISECTED: bool = "bisected" from "collective";
     /// How many nodes make it slow with each other one.
@@ -721,5 +722,5 @@ subject! {
     /// In how many places parts are fast each for themselves and slow with each other.
     BISECTED_BETWEEN: u64 = "bisected_between" from "collective";
     /// What makes it slow, in a sentence.
-    BISECTED_SUMMARY: Arc<str> = "bisected_summary" from "collective";
+    BISECTED_SUMMARY: Sentence = "bisected_summary" from "collective";
 }

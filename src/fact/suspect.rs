@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Percent;
 use super::schema::subject;
 use super::value::words;
+use crate::sentence::Sentence;
 use crate::sentence::shell::Command;
 
 words! {
@@ -44,7 +45,7 @@ subject! {
     /// The suspect: a node, its adapter as `n2/eth1`, a rail, or two ends.
     NAME: Arc<str> = "name" from "pairs";
     /// The observation, in a sentence that names the observers.
-    WHAT: Arc<str> = "what" from "pairs";
+    WHAT: Sentence = "what" from "pairs";
     /// Of packets that are too large: the commands that set the receiver's MTU where its own is too small, else those that show the hop that takes less.
     MTU_COMMANDS: Arc<[Command]> = "mtu_commands" from "pairs";
     /// Of a loss: the share of data that was retransmitted.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::sentence::shell::Command;
+use crate::sentence::{Sentence, Span};
 use crate::terminal;
 
 use super::unit::{BitRate, Bytes, PerSecond, Percent, Seconds};
@@ -99,6 +100,8 @@ pub enum Value {
     Counts(Arc<[u64]>),
     /// A word out of the few that the fact can have.
     Word(&'static str),
+    /// What was worked out, as a sentence of ours. Its type is that of a text.
+    Sentence(Sentence),
 }
 
 impl Value {
@@ -119,6 +122,9 @@ impl Value {
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Text(a), Value::Word(b)) | (Value::Word(b), Value::Text(a)) => **a == **b,
+            (Value::Text(a), Value::Sentence(b)) | (Value::Sentence(b), Value::Text(a)) => {
+                *b == **a
+            }
             (a, b) => a == b,
         }
     }
@@ -142,6 +148,7 @@ impl Value {
             Value::Texts(texts) if texts.iter().any(breaks) => {
                 Value::Texts(texts.iter().cloned().map(joined).collect())
             }
+            Value::Sentence(sentence) => Value::Sentence(sentence.on_one_line()),
             other => other,
         }
     }
@@ -169,6 +176,7 @@ impl fmt::Display for Value {
                 f.write_str(&numbers.join(", "))
             }
             Value::Word(v) => f.write_str(v),
+            Value::Sentence(v) => write!(f, "{v}"),
         }
     }
 }
@@ -200,6 +208,20 @@ macro_rules! typed {
 typed! {
     bool => Bool, u64 => Count, BitRate => BitRate, Bytes => Bytes, Seconds => Seconds, PerSecond => PerSecond,
     Percent => Percent, Arc<str> => Text, Arc<[Arc<str>]> => Texts
+}
+
+impl Typed for Sentence {
+    const TYPE: Type = Type::Text;
+    fn into_value(self) -> Value {
+        Value::Sentence(self)
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Sentence(sentence) => Some(sentence.clone()),
+            Value::Text(text) => Some(Span::Quote(Arc::clone(text)).into()),
+            _ => None,
+        }
+    }
 }
 
 impl Typed for Command {

@@ -64,7 +64,7 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         let text = |text: &str| Fact::Known(text.into(), origin.clone());
         facts.know(id, suspect::PROBLEM, found.problem, &origin);
         facts.set(id, suspect::NAME, text(&found.name));
-        facts.set(id, suspect::WHAT, text(&found.what));
+        facts.know(id, suspect::WHAT, found.what.clone(), &origin);
         if let Some(loss) = found.loss {
             facts.know(id, suspect::LOSS, Percent(loss), &origin);
             facts.know(id, suspect::SLOWED, found.slowed, &origin);
@@ -169,7 +169,7 @@ mod tests {
         run(&Ask::new(&recording.of(NAME)), &mut facts, node);
         let name = "silent";
         let what = known(&facts, Subject::Suspect, name, suspect::WHAT).unwrap();
-        assert_eq!(&*what, "n3 did not respond: it did not connect");
+        assert_eq!(what, "n3 did not respond: it did not connect");
         assert_eq!(facts.below(node, Subject::Suspect).count(), 1);
         let own = known(&facts, Subject::Suspect, name, suspect::OWN).unwrap();
         assert!(own.is_empty());

@@ -11,6 +11,7 @@ use crate::measure::plan::results::{Results, Row};
 use crate::measure::plan::run::Backend;
 use crate::measure::plan::scope::Scopes;
 use crate::measure::plan::statistics;
+use crate::sentence::Sentence;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-collective/1.1";
@@ -43,7 +44,7 @@ pub struct Collectives {
     /// What RDMA writes from GPU to GPU reach against the same ones in the host's memory; `null` where not both were measured.
     pub against_host_memory: Option<String>,
     /// Which nodes are the bottleneck, or the link between them; `null` if not measured.
-    pub what_is_slow: Option<String>,
+    pub what_is_slow: Option<Sentence>,
     /// Why nothing was measured; `null` where something was.
     pub nothing: Option<String>,
 }

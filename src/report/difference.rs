@@ -172,6 +172,7 @@ fn holds_address(fact: &Fact<Value>) -> bool {
     };
     match value {
         Value::Text(text) => within(text),
+        Value::Sentence(sentence) => within(&sentence.to_string()),
         Value::Texts(texts) => texts.iter().any(|text| within(text)),
         _ => false,
     }

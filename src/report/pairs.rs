@@ -8,6 +8,7 @@ use crate::fact::Limits;
 use crate::measure::plan::pairs as bench;
 use crate::measure::plan::pairs::verdict::{self, Range};
 use crate::measure::plan::pairs::{Counted, Flow, Member, Memory, Results, Silent};
+use crate::sentence::{Sentence, sentence};
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-pairs/1.2";
@@ -18,7 +19,10 @@ pub struct Pairs {
     /// [`SCHEMA`].
     pub schema: &'static str,
     /// The one sentence.
-    pub sentence: String,
+    pub sentence: Sentence,
+    /// Which of the accused it is about.
+    #[serde(skip)]
+    leads: Option<usize>,
     /// The backend that moved the data.
     pub backend: Option<&'static str>,
     /// Why it was that one.
@@ -56,7 +60,7 @@ pub struct Suspect {
     /// "late", "rails-apart".
     pub problem: &'static str,
     /// The observation.
-    pub what: String,
+    pub what: Sentence,
     /// Counters of its ports and interfaces that rose meanwhile.
     pub counted: Vec<String>,
 }
@@ -97,6 +101,7 @@ impl Pairs {
     pub fn of(results: &Results, limits: &Limits) -> Self {
         let suspects = verdict::suspects(results, limits);
         let sentence = verdict::sentence(results, &suspects);
+        let leads = verdict::leading(&suspects);
         let accused = suspects.into_iter().map(|one| Suspect {
             name: one.name,
             problem: one.problem.word(),
@@ -136,6 +141,7 @@ impl Pairs {
         Pairs {
             schema: SCHEMA,
             sentence,
+            leads,
             backend: Some(results.plan.backend.word()),
             why: results.plan.why.as_ref().map(bench::Why::words),
             memory: results.plan.memory.iter().map(|m| m.word()).collect(),
@@ -156,7 +162,7 @@ impl Pairs {
     pub fn nothing(why: String) -> Self {
         Pairs {
             schema: SCHEMA,
-            sentence: format!("nothing was measured: {why}"),
+            sentence: sentence!("nothing was measured", ": {why}"),
             nothing: Some(why),
             ..Pairs::default()
         }

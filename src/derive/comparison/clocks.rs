@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{Sample, sides};
 use crate::fact::{Facts, Id, Limits, Seconds, limit, node};
+use crate::sentence::{Sentence, sentence};
 
 /// A node's clock, against that of who gathered it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +58,7 @@ pub(super) struct Apart {
     /// Those that are far from the middle; both where there are two.
     pub(super) odd: Vec<Arc<str>>,
     /// All that in a sentence.
-    pub(super) summary: String,
+    pub(super) summary: Sentence,
 }
 
 /// Compares clocks; `None` where fewer than two were compared with one and the same.
@@ -111,24 +112,25 @@ pub(super) fn compare(clocks: &[(Arc<str>, Option<Clock>)], limits: &Limits) -> 
         Err(_) if least > 0.0 => format!("at least {} apart", Seconds(rounded(least))),
         Err(_) => format!("at most {} apart", Seconds(rounded(most))),
     };
+    let (all, off, listed) = (of_run.len(), names.len(), sides::names(&names));
     let whose = match (two, odd.as_slice()) {
-        (true, _) => format!("the clocks of {} are {distance}", sides::names(&names)),
-        (false, [(name, clock)]) => format!(
-            "the clocks of {} nodes are {distance}: that of {name} is {} {} most others",
-            of_run.len(),
-            Seconds(rounded((clock.offset - middle).abs())),
-            if clock.offset > middle {
+        (true, _) => sentence!("the clocks of {listed} are {distance}"),
+        (false, [(name, clock)]) => {
+            let by = Seconds(rounded((clock.offset - middle).abs()));
+            let side = if clock.offset > middle {
                 "ahead of"
             } else {
                 "behind"
-            }
-        ),
-        (false, []) => format!("the clocks of {} nodes are {distance}", of_run.len()),
-        (false, _) => format!(
-            "the clocks of {} nodes are {distance}: {} of them are off, {}",
-            of_run.len(),
-            names.len(),
-            sides::names(&names)
+            };
+            sentence!(
+                "the clocks of {all} nodes are {distance}",
+                ": that of {name} is {by} {side} most others"
+            )
+        }
+        (false, []) => sentence!("the clocks of {all} nodes are {distance}"),
+        (false, _) => sentence!(
+            "the clocks of {all} nodes are {distance}",
+            ": {off} of them are off, {listed}"
         ),
     };
     Some(Apart {
@@ -184,7 +186,10 @@ mod tests {
         let apart = compare(&clocks(&all), &Limits::default()).unwrap();
         assert_eq!(apart.odd, ["n1".into()]);
         assert!(
-            apart.summary.ends_with("n1 is 24 h behind most others"),
+            apart
+                .summary
+                .to_string()
+                .ends_with("n1 is 24 h behind most others"),
             "{}",
             apart.summary
         );

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Sample;
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::{Facts, Id, Percent, node};
+use crate::sentence::{Sentence, sentence};
 
 /// Takes a node's figures.
 pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
@@ -24,7 +25,7 @@ pub(super) fn outliers(
     of: ComparedProperty,
     nodes: &[(Arc<str>, f64)],
     allowed: Percent,
-) -> (Vec<Arc<str>>, String) {
+) -> (Vec<Arc<str>>, Sentence) {
     // Load is worse if it is higher, memory if it is lower.
     let sign = if of == ComparedProperty::Load {
         1.0
@@ -43,13 +44,13 @@ pub(super) fn outliers(
     let middle = Percent(middle);
     let summary = match odd.first() {
         Some((name, share)) => {
-            format!(
-                "{what} of {name}: {}; median of {} nodes: {middle}",
-                Percent(*share),
-                nodes.len()
+            let (share, all) = (Percent(*share), nodes.len());
+            sentence!(
+                "{what} of {name}: {share}",
+                "; median of {all} nodes: {middle}"
             )
         }
-        None => format!("{what}: about {middle} on each node"),
+        None => sentence!("{what}: about {middle} on each node"),
     };
     (
         odd.iter().map(|(name, _)| Arc::clone(name)).collect(),

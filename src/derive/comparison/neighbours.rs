@@ -8,6 +8,7 @@ use super::own::{link_local, rail_addresses};
 use super::{Realm, Sample};
 use crate::fact::{Facts, Id, Subject, interface, port};
 use crate::sentence::shell::Command;
+use crate::sentence::{Sentence, sentence};
 
 /// Addresses with their hardware addresses.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ fn mac(identifier: &str) -> Option<String> {
 
 /// What is wrong, with the node that has it and the command that removes it; `None` if no node has
 /// written anything down.
-pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, String, Command)>> {
+pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, Sentence, Command)>> {
     let mut owners: HashMap<&str, Vec<(usize, &str)>> = HashMap::new();
     for (at, (_, node)) in nodes.iter().enumerate() {
         for (address, mac) in &node.own {
@@ -70,8 +71,10 @@ pub(super) fn compare(nodes: &[(&str, &Neighbours)]) -> Option<Vec<(usize, Strin
                 && owners.iter().all(|(_, own)| **own != **mac)
             {
                 let owner = nodes[*owner].0;
-                let what =
-                    format!("{name} sends to {address} at {mac}; it is {owner}'s, at {right}");
+                let what = sentence!(
+                    "{name} sends to {address} at {mac}",
+                    "; it is {owner}'s, at {right}"
+                );
                 let command = Command::filled("ip neigh del {} dev {}", &[address, interface]);
                 wrong.push((at, what, command));
             }
@@ -102,9 +105,12 @@ mod tests {
         let (one, two) = (node("10.0.0.1", &written), node("10.0.0.2", &[]));
         let three = node("10.0.0.3", &[]);
         let all = [("n1", &one), ("n2", &two), ("n3", &three)];
-        let text = "n1 sends to 10.0.0.2 at 52:54:00:99:99:99; it is n2's, at 52:54:00:77:00:02";
+        let said = sentence!(
+            "n1 sends to 10.0.0.2 at 52:54:00:99:99:99",
+            "; it is n2's, at 52:54:00:77:00:02"
+        );
         let command = Command::of_text("ip neigh del 10.0.0.2 dev eth0");
-        assert_eq!(compare(&all), Some(vec![(0, text.into(), command)]));
+        assert_eq!(compare(&all), Some(vec![(0, said, command)]));
         assert_eq!(compare(&all[1..]), None);
         let mac = |text| mac(text).as_deref().map(str::to_owned);
         assert_eq!(

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::nodeset;
+use crate::sentence::Sentence;
 
 /// Letters that a list of names may have in a sentence.
 const LONGEST: usize = 60;
@@ -73,48 +74,36 @@ pub(super) fn sentence(
     silent: usize,
     sides: &[Side],
     majority: bool,
-) -> String {
-    let after = match silent {
-        0 => String::new(),
-        n => format!(" ({n} of {total} unknown)"),
-    };
-    match (sides, majority) {
-        ([], _) => format!("{label} of {total} nodes is unknown"),
-        ([only], _) => format!("{label} {} on {}{after}", only.value, names(&only.names)),
+) -> Sentence {
+    let said = match (sides, majority) {
+        ([], _) => return format!("{label} of {total} nodes is unknown").into(),
+        ([only], _) => format!("{label} {} on {}", only.value, names(&only.names)).into(),
         ([most, odd @ ..], true) => {
-            let shown: Vec<String> = odd
-                .iter()
-                .take(SHOWN)
-                .enumerate()
-                .map(|(at, side)| match at {
-                    0 => format!("{} of {total}: {label} {}", names(&side.names), side.value),
-                    _ => format!("{}: {}", names(&side.names), side.value),
-                })
-                .collect();
+            let shown = odd.iter().take(SHOWN).enumerate();
+            let shown = shown.map(|(at, side)| match at {
+                0 => format!("{} of {total}: {label} {}", names(&side.names), side.value),
+                _ => format!("{}: {}", names(&side.names), side.value),
+            });
             let more: usize = odd.iter().skip(SHOWN).map(|side| side.names.len()).sum();
-            let more = match more {
-                0 => String::new(),
-                n => format!(", {n} more something else"),
-            };
-            format!(
-                "{}{more}, {} others {}{after}",
-                shown.join(", "),
-                most.names.len(),
-                most.value
-            )
+            let more = (more > 0).then(|| format!("{more} more something else"));
+            let others = format!("{} others {}", most.names.len(), most.value);
+            let all = shown.chain(more).chain([others]);
+            Sentence::joined(all.map(Sentence::from), ", ")
         }
         (sides, false) => {
             let shown = sides
                 .iter()
                 .take(SHOWN)
                 .map(|side| format!("{} on {}", side.value, names(&side.names)));
-            let shown: Vec<String> = shown.collect();
-            let more = match sides.len().saturating_sub(SHOWN) {
-                0 => String::new(),
-                n => format!(", {n} other values"),
-            };
-            format!("{label} {}{more}{after}", shown.join(", "))
+            let more = sides.len().saturating_sub(SHOWN);
+            let more = (more > 0).then(|| format!("{more} other values"));
+            let all = Sentence::joined(shown.chain(more).map(Sentence::from), ", ");
+            Sentence::from(format!("{label} ")).then(all)
         }
+    };
+    match silent {
+        0 => said,
+        n => said.then_optionally(format!(" ({n} of {total} unknown)")),
     }
 }
 

@@ -11,6 +11,7 @@ use super::{Machine, Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, limit};
 use crate::sentence::shell::Command;
+use crate::sentence::{Sentence, sentence};
 
 /// How a comparison is worked out.
 const ALL_NODES: &str = "all nodes compared";
@@ -103,7 +104,7 @@ struct Finding {
     majority: Option<bool>,
     value: Arc<str>,
     odd: Vec<Arc<str>>,
-    summary: String,
+    summary: Sentence,
     /// How many nodes are compared, of how many nothing is known, and why.
     nodes: usize,
     silent: usize,
@@ -321,7 +322,8 @@ impl Table {
                 summary: format!(
                     "not compared: the kind of {} is unknown",
                     sides::names(&names)
-                ),
+                )
+                .into(),
                 nodes: self.nodes.len(),
                 silent: names.len(),
                 why: Arc::clone(why),
@@ -418,7 +420,7 @@ impl Table {
             shared.sort_by(|a, b| (a.1.first(), &a.0).cmp(&(b.1.first(), &b.0)));
             let whose = shared.iter().flat_map(|(_, whose)| whose);
             let nodes: BTreeSet<u32> = whose.map(|(at, _)| *at).collect();
-            let mut parts: Vec<String> = shared
+            let mut parts: Vec<Sentence> = shared
                 .iter()
                 .take(SHOWN)
                 .map(|(value, whose)| {
@@ -433,11 +435,11 @@ impl Table {
                         }
                         _ => sides::names(&self.names(&machines)),
                     };
-                    format!("{} {value} is that of {on}", label(of))
+                    format!("{} {value} is that of {on}", label(of)).into()
                 })
                 .collect();
             if shared.len() > SHOWN {
-                parts.push(format!("{} more", shared.len() - SHOWN));
+                parts.push(format!("{} more", shared.len() - SHOWN).into());
             }
             let open = match (
                 self.own_open.get(&of),
@@ -478,16 +480,16 @@ impl Table {
     ) {
         let id = instance(facts, of, None, None);
         let summary = if shared.parts.is_empty() {
-            "none is shared".to_owned()
+            Sentence::from("none is shared")
         } else {
-            shared.parts.join("; ")
+            Sentence::joined(shared.parts, "; ")
         };
         let distinct = match shared.open {
             Some(why) if !shared.found => Fact::Unknown(gap(why)),
             _ => Fact::derived(!shared.found, ALL_NODES),
         };
         facts.set(id, comparison::DISTINCT, distinct);
-        facts.derive(id, comparison::SUMMARY, summary.into(), ALL_NODES);
+        facts.derive(id, comparison::SUMMARY, summary, ALL_NODES);
         facts.derive(id, comparison::NODES, self.nodes.len() as u64, ALL_NODES);
         let odd = sides::names(&shared.names);
         facts.derive(id, comparison::ODD, odd.into(), ALL_NODES);
@@ -542,12 +544,12 @@ impl Table {
         twice.sort_unstable();
         let bootless = self.nodes.iter().any(|node| node.boot.is_none());
         let all: Vec<u32> = twice.iter().flatten().copied().collect();
-        let parts: Vec<String> = twice
+        let parts: Vec<Sentence> = twice
             .iter()
             .take(SHOWN)
             .map(|nodes| {
                 let (count, who) = (nodes.len(), sides::names(&self.names(nodes)));
-                format!("{count} recordings are of one machine: {who}")
+                sentence!("{count} recordings are of one machine", ": {who}")
             })
             .collect();
         let machines = Shared {
@@ -576,10 +578,12 @@ impl Table {
             .filter(|(_, nodes)| boots(nodes).0.len() > 1)
             .collect();
         let unsure = shared.iter().any(|(_, nodes)| boots(nodes).1);
-        let parts: Vec<String> = several
+        let parts: Vec<Sentence> = several
             .iter()
             .take(SHOWN)
-            .map(|(name, nodes)| format!("{} machines are called {name}", boots(nodes).0.len()))
+            .map(|(name, nodes)| {
+                format!("{} machines are called {name}", boots(nodes).0.len()).into()
+            })
             .collect();
         let hosts = Shared {
             found: clear && !several.is_empty(),
@@ -648,20 +652,31 @@ impl Table {
         let id = instance(facts, ComparedProperty::Presence, None, None);
         let others = total - names.len();
         let summary = match self.silent.as_slice() {
-            [] => format!("all {total} answered"),
-            [(name, how)] => format!("{name} did not respond, {others} others answered: {how}"),
+            [] => sentence!("all {total} answered"),
+            [(name, how)] => {
+                sentence!(
+                    "{name} did not respond",
+                    ", {others} others answered",
+                    ": {how}"
+                )
+            }
             several => with_reasons(&format!("of {total} nodes are silent"), several),
         };
-        let here = "recordings that are here";
+        let of_recordings = "recordings that are here";
         let complete = match unclear {
             Some(why) if self.silent.is_empty() => Fact::Unknown(gap(why)),
-            _ => Fact::derived(self.silent.is_empty(), here),
+            _ => Fact::derived(self.silent.is_empty(), of_recordings),
         };
         facts.set(id, comparison::COMPLETE, complete);
         let all = "the recordings and the silent nodes";
         facts.derive(id, comparison::NODES, total as u64, all);
-        facts.derive(id, comparison::SUMMARY, summary.into(), here);
-        facts.derive(id, comparison::ODD, sides::names(&names).into(), here);
+        facts.derive(id, comparison::SUMMARY, summary, of_recordings);
+        facts.derive(
+            id,
+            comparison::ODD,
+            sides::names(&names).into(),
+            of_recordings,
+        );
         if !names.is_empty() {
             concerns.insert(id, names);
         }
@@ -671,17 +686,17 @@ impl Table {
         let cut: Vec<Arc<str>> = cut.map(|node| Arc::clone(&node.name)).collect();
         let id = instance(facts, ComparedProperty::Wholeness, None, None);
         let summary = match cut.len() {
-            0 => "all recordings are whole".to_owned(),
-            1 => format!("the recording of {} is cut short", cut[0]),
-            n => format!(
-                "{n} of {} recordings are cut short: {}",
-                self.nodes.len(),
-                sides::names(&cut)
-            ),
+            0 => "all recordings are whole".into(),
+            1 => format!("the recording of {} is cut short", cut[0]).into(),
+            n => {
+                let names = sides::names(&cut);
+                let here = self.nodes.len();
+                sentence!("{n} of {here} recordings are cut short", ": {names}")
+            }
         };
         let how = "the last lines of recordings";
         facts.derive(id, comparison::COMPLETE, cut.is_empty(), how);
-        facts.derive(id, comparison::SUMMARY, summary.into(), how);
+        facts.derive(id, comparison::SUMMARY, summary, how);
         if !cut.is_empty() {
             concerns.insert(id, cut);
         }
@@ -692,7 +707,9 @@ impl Table {
         let total = self.total();
         let summary = match self.unjudged.as_slice() {
             [] => return,
-            [(name, why)] => format!("the recording of {name} could not be judged: {why}"),
+            [(name, why)] => {
+                sentence!("the recording of {name} could not be judged", ": {why}")
+            }
             several => with_reasons(
                 &format!("of {total} recordings could not be judged"),
                 several,
@@ -703,7 +720,7 @@ impl Table {
         let how = "recordings that are here";
         facts.derive(id, comparison::COMPLETE, false, how);
         facts.derive(id, comparison::NODES, total as u64, how);
-        facts.derive(id, comparison::SUMMARY, summary.into(), how);
+        facts.derive(id, comparison::SUMMARY, summary, how);
         facts.derive(id, comparison::ODD, sides::names(&names).into(), how);
         concerns.insert(id, names);
     }
@@ -726,7 +743,7 @@ impl Table {
         facts.set(id, comparison::APART_LEAST, fact(Ok(apart.least)));
         facts.set(id, comparison::APART_MOST, fact(apart.most));
         facts.set(id, comparison::APART, fact(apart.exactly));
-        facts.derive(id, comparison::SUMMARY, apart.summary.into(), how);
+        facts.derive(id, comparison::SUMMARY, apart.summary, how);
         facts.derive(id, comparison::ODD, sides::names(&apart.odd).into(), how);
         facts.derive(id, comparison::NODES, self.nodes.len() as u64, how);
         if !apart.odd.is_empty() {
@@ -798,10 +815,9 @@ impl Table {
                 sides::names(&side.names)
             )
         });
-        let mut summary = parts.collect::<Vec<_>>().join("; ");
-        if sides.len() > SHOWN {
-            summary.push_str(&format!("; {} other kinds", sides.len() - SHOWN));
-        }
+        let others = sides.len().saturating_sub(SHOWN);
+        let others = (others > 0).then(|| format!("{others} other kinds"));
+        let summary = Sentence::joined(parts.chain(others).map(Sentence::from), "; ");
         let finding = Finding {
             agree,
             summary,
@@ -844,7 +860,6 @@ fn instance(
 }
 
 fn tell(facts: &mut Facts, id: Id, finding: &Finding) {
-    let how: Arc<str> = finding.summary.as_str().into();
     let why = &finding.why;
     facts.derive(id, comparison::NODES, finding.nodes as u64, ALL_NODES);
     facts.derive(id, comparison::SILENT, finding.silent as u64, ALL_NODES);
@@ -854,7 +869,7 @@ fn tell(facts: &mut Facts, id: Id, finding: &Finding) {
     };
     facts.set(id, comparison::AGREE, fact(finding.agree));
     facts.set(id, comparison::MAJORITY, fact(finding.majority));
-    facts.derive(id, comparison::SUMMARY, Arc::clone(&how), ALL_NODES);
+    facts.derive(id, comparison::SUMMARY, finding.summary.clone(), ALL_NODES);
     let value = match finding.majority {
         None => Fact::Unknown(gap(Arc::clone(why))),
         Some(_) => Fact::derived(Arc::clone(&finding.value), ALL_NODES),
@@ -870,22 +885,21 @@ fn names_of(nodes: &[(Arc<str>, Arc<str>)]) -> Vec<Arc<str>> {
 
 /// Several nodes of which something is missing, each with its reason, or all with the one that they
 /// have in common.
-fn with_reasons(what: &str, nodes: &[(Arc<str>, Arc<str>)]) -> String {
+fn with_reasons(what: &str, nodes: &[(Arc<str>, Arc<str>)]) -> Sentence {
     let count = nodes.len();
     if let [(_, why), rest @ ..] = nodes
         && rest.iter().all(|(_, other)| other == why)
     {
         let names = sides::names(&names_of(nodes));
-        return format!("{count} {what}: {names} ({why})");
+        return sentence!("{count} {what}", ": {names}", " ({why})");
     }
     let reasons = nodes.iter().take(REASONS);
-    let mut each: Vec<String> = reasons
-        .map(|(name, why)| format!("{name}: {why}"))
-        .collect();
+    let mut said = vec![sentence!("{count} {what}")];
+    said.extend(reasons.map(|(name, why)| sentence!("{name}: {why}")));
     if count > REASONS {
-        each.push(format!("{} more", count - REASONS));
+        said.push(format!("{} more", count - REASONS).into());
     }
-    format!("{count} {what}; {}", each.join("; "))
+    Sentence::joined(said, "; ")
 }
 
 /// What machines share that each has for itself.
@@ -895,7 +909,7 @@ struct Shared {
     /// Why there may be more.
     open: Option<Arc<str>>,
     /// What is shared and by whom, in words.
-    parts: Vec<String>,
+    parts: Vec<Sentence>,
     /// By whom.
     names: Vec<Arc<str>>,
 }

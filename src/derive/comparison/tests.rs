@@ -171,7 +171,7 @@ fn who_was_expected_and_is_silent_keeps_agreement_open() {
     let id = of(&facts, ComparedProperty::Presence);
     assert_eq!(facts.known(id, comparison::COMPLETE), Some(false));
     assert_eq!(
-        &*facts.known(id, comparison::SUMMARY).unwrap(),
+        facts.known(id, comparison::SUMMARY).unwrap(),
         "n3 did not respond, 2 others answered: no recording of it is here"
     );
     assert_eq!(concerns[&id], ["n3".into()]);
@@ -344,7 +344,7 @@ fn a_variable_that_others_set_is_unset_here() {
     ]);
     let id = of(&facts, ComparedProperty::NcclVariable);
     assert_eq!(
-        &*facts.known(id, comparison::SUMMARY).unwrap(),
+        facts.known(id, comparison::SUMMARY).unwrap(),
         "c of 3: NCCL_IB_TC unset, 2 others 106"
     );
     let open = Sample {

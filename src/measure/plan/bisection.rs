@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::Percent;
 use crate::nodeset;
+use crate::sentence::{Sentence, sentence};
 
 /// The member of a plan that says that parts of its nodes were measured.
 pub const BISECTED: &str = "bisected";
@@ -286,7 +287,7 @@ impl Bisection {
     }
 
     /// What came out in a sentence.
-    pub fn sentence(&self, slow_below: Percent) -> String {
+    pub fn sentence(&self, slow_below: Percent) -> Sentence {
         let count = self.parts.len();
         let measured = match count {
             1 => "1 part measured".to_owned(),
@@ -298,10 +299,10 @@ impl Bisection {
                 .map_or(String::new(), |part| {
                     format!("; the smallest slow part is {}", self.names(&part))
                 });
-            return format!("slow part not found: {why} ({measured}{smallest})");
+            return sentence!("slow part not found", ": {why}", " ({measured}{smallest})");
         }
         let Some(blame) = self.blame(slow_below) else {
-            return format!("slow part not found: parts are missing ({measured})");
+            return sentence!("slow part not found: parts are missing", " ({measured})");
         };
         let mut said = Vec::new();
         if !blame.nodes.is_empty() {
@@ -310,33 +311,33 @@ impl Bisection {
                 _ => "make",
             };
             let what = self.against_others(&blame.nodes);
-            said.push(format!("{} {verb} it slow{what}", self.names(&blame.nodes)));
+            let slow = format!("{} {verb} it slow", self.names(&blame.nodes));
+            said.push(Sentence::from(slow).then_optionally(what));
         }
         for (left, right) in &blame.between {
-            said.push(format!(
-                "the network between {} and {} makes it slow: each is fast by itself",
-                self.names(left),
-                self.names(right)
+            let (left, right) = (self.names(left), self.names(right));
+            said.push(sentence!(
+                "the network between {left} and {right} makes it slow",
+                ": each is fast by itself"
             ));
         }
         for part in &blame.together {
-            said.push(format!(
-                "{} are slow together, and each part of them is fast: they share a link that is too slow for all",
-                self.names(part)
+            let names = self.names(part);
+            said.push(sentence!(
+                "{names} are slow together, and each part of them is fast",
+                ": they share a link that is too slow for all"
             ));
         }
         for part in &blame.open {
-            said.push(format!(
-                "{} is slow; it was not divided further",
-                self.names(part)
-            ));
+            let names = self.names(part);
+            said.push(sentence!("{names} is slow", "; it was not divided further"));
         }
         if said.is_empty() {
             said.push(
                 "no part is faster than the whole: no single node or group makes it slow".into(),
             );
         }
-        format!("{} ({measured})", said.join("; "))
+        Sentence::joined(said, "; ").then_optionally(format!(" ({measured})"))
     }
 
     /// What parts with and without these nodes reach.

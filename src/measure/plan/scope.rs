@@ -8,6 +8,7 @@ use super::bisection::Bisection;
 use super::reply::RankReply;
 use super::results::Results;
 use crate::fact::Percent;
+use crate::sentence::{Sentence, sentence};
 use crate::source::{Answer, Question, Source};
 
 /// The name of the question: `{"bench":"scopes"}`.
@@ -74,14 +75,20 @@ impl CpuWait {
     }
 
     /// In words: `rank 4 on n3 waits 87 % of the time for a CPU; the others wait 1 %`.
-    pub fn words(&self) -> String {
+    pub fn words(&self) -> Sentence {
         let on = self
             .host
             .as_ref()
             .map_or(String::new(), |host| format!(" on {host}"));
-        format!(
-            "rank {}{on} waits {:.0} % of the time for a CPU; most others wait {:.0} %",
-            self.rank, self.percent, self.usual
+        let Self {
+            rank,
+            percent,
+            usual,
+            ..
+        } = self;
+        sentence!(
+            "rank {rank}{on} waits {percent:.0} % of the time for a CPU",
+            "; most others wait {usual:.0} %"
         )
     }
 }
@@ -215,7 +222,7 @@ impl Scopes {
     }
 
     /// The same nodes in words: `n3 reaches 0.20 GB/s by itself, where 2.10 GB/s are usual`.
-    pub fn slow_alone_in_words(&self, share: Percent) -> Option<String> {
+    pub fn slow_alone_in_words(&self, share: Percent) -> Option<Sentence> {
         let slow = self.slow_alone(share);
         let all: Vec<String> = slow
             .iter()
@@ -223,23 +230,25 @@ impl Scopes {
             .collect();
         let usual = rate(self.usual_inside()?.busbw);
         let all = all.join(", ");
-        (!slow.is_empty()).then(|| format!("{all} by itself, where {usual} are usual"))
+        let said = sentence!("{all} by itself", ", where {usual} are usual");
+        (!slow.is_empty()).then_some(said)
     }
 
     /// How the whole does against a node and against what was expected:
     /// `3 nodes are 12× slower than one; 2.1× expected`; without a cause. Where nobody measured
     /// what the network carries it says so:
     /// `3 nodes are 12× slower than one; what two of them carry was not measured`.
-    pub fn against_one(&self, slow_below: Percent) -> Option<String> {
+    pub fn against_one(&self, slow_below: Percent) -> Option<Sentence> {
         let whole = self.whole.as_ref().filter(|whole| whole.nodes > 1)?;
         let nodes = whole.nodes;
-        let head = match self.slowdown() {
+        let is_as_fast = self.slowdown().is_some_and(|slower| slower < 1.05);
+        let head = Sentence::from(match self.slowdown() {
             None => format!("{nodes} nodes reach {}", rate(whole.busbw)),
-            Some(slower) if slower < 1.05 => format!("{nodes} nodes are as fast as one"),
+            Some(_) if is_as_fast => format!("{nodes} nodes are as fast as one"),
             Some(slower) => format!("{nodes} nodes are {} slower than one", times(slower)),
-        };
+        });
         let (Some(of_expected), Some(binding)) = (self.of_expected(), self.binding()) else {
-            return Some(format!("{head}; what two of them carry was not measured"));
+            return Some(head.then_optionally("; what two of them carry was not measured"));
         };
         let is_slow = of_expected.0 < slow_below.0;
         let seen = match (self.pairs, self.network()) {
@@ -253,19 +262,18 @@ impl Scopes {
         let expected = self.expected().map_or_else(|| rate(binding), times);
         Some(match (is_slow, links) {
             (true, Some(links)) if self.are_links_idle(slow_below) => {
-                format!("{head}; {expected} expected: {seen}, {links}")
+                let expected = sentence!("; {expected} expected", ": {seen}, {links}");
+                head.then_optionally(expected)
             }
-            (true, _) => format!("{head}; {expected} expected"),
+            (true, _) => head.then_optionally(format!("; {expected} expected")),
             (false, links) => {
-                let as_expected = if head.ends_with("as fast as one") {
-                    ""
-                } else {
-                    ", as expected"
-                };
+                let as_expected = if is_as_fast { "" } else { ", as expected" };
                 let links = links.unwrap_or_else(|| {
                     "what their links can carry is not known, so a network that is slow everywhere looks like this too".into()
                 });
-                format!("{head}{as_expected}: {seen}; {links}")
+                head.then(as_expected)
+                    .then_optionally(format!(": {seen}"))
+                    .then_optionally(format!("; {links}"))
             }
         })
     }

@@ -57,7 +57,7 @@ pub(super) fn state(
     let blame = match (&bisection.ended, bisection.blame(slow_below)) {
         (None, Some(blame)) => Ok(blame),
         _ => Err(Gap::new(
-            crate::fact::Why::Missing(bisection.sentence(slow_below).into()),
+            crate::fact::Why::Missing(bisection.sentence(slow_below).to_string().into()),
             origin.clone(),
         )),
     };
@@ -68,7 +68,7 @@ pub(super) fn state(
     facts.set(node, node::BISECTED_NODES, count(|blame| blame.nodes.len()));
     let between = count(|blame| blame.between.len() + blame.together.len());
     facts.set(node, node::BISECTED_BETWEEN, between);
-    let summary = Fact::Known(bisection.sentence(slow_below).into(), origin);
+    let summary = Fact::Known(bisection.sentence(slow_below), origin);
     facts.set(node, node::BISECTED_SUMMARY, summary);
 }
 
@@ -98,8 +98,8 @@ fn compare(facts: &mut Facts, node: Id, scopes: Option<&Scopes>, origin: &Origin
         None => Fact::Unknown(Gap::missing("what two nodes carry to each other")),
     };
     facts.set(node, node::OF_EXPECTED, of_expected);
-    facts.know(node, node::AGAINST_ONE, said.into(), origin);
-    facts.know(node, node::SLOW_ALONE, slow_alone.into(), origin);
+    facts.know(node, node::AGAINST_ONE, said, origin);
+    facts.know(node, node::SLOW_ALONE, slow_alone, origin);
     facts.know(node, node::STEPS_TIMED, scopes.step_ns.is_some(), origin);
     if let Some(ns) = scopes.step_ns {
         facts.know(node, node::STEP_LATENCY, Seconds(ns as f64 / 1e9), origin);
@@ -111,7 +111,7 @@ fn compare(facts: &mut Facts, node: Id, scopes: Option<&Scopes>, origin: &Origin
     {
         facts.know(node, node::CPU_WAIT, Percent(wait.percent), origin);
         facts.know(node, node::CPU_WAIT_USUAL, Percent(wait.usual), origin);
-        facts.know(node, node::CPU_WAIT_OF, wait.words().into(), origin);
+        facts.know(node, node::CPU_WAIT_OF, wait.words(), origin);
     } else {
         let gap = || Fact::Unknown(Gap::missing("how long each rank waited for a CPU"));
         facts.set(node, node::CPU_WAIT, gap());

@@ -9,6 +9,7 @@ use crate::fact::Bytes;
 use crate::measure::plan::reply::{Carried, GpuMemory};
 use crate::measure::plan::scope::Scope;
 use crate::report::plural;
+use crate::sentence::Sentence;
 
 /// Writes what was measured, for people.
 pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
@@ -18,10 +19,8 @@ pub fn write(out: &mut dyn Write, measured: &Collectives) -> io::Result<()> {
     }
     writeln!(out, "{node} · {}", headline(measured))?;
     let (nodes, memory) = (&measured.against_one_node, &measured.against_host_memory);
-    for sentence in [nodes, memory, &measured.what_is_slow]
-        .into_iter()
-        .flatten()
-    {
+    let what_is_slow = measured.what_is_slow.as_ref().map(Sentence::to_string);
+    for sentence in [nodes, memory, &what_is_slow].into_iter().flatten() {
         writeln!(out, "{sentence}")?;
     }
     over(out, measured)?;

@@ -18,18 +18,22 @@ const FITS: usize = 16;
 /// The output's.
 pub fn write(out: &mut dyn Write, pairs: &Pairs) -> io::Result<()> {
     if pairs.nothing.is_some() {
-        return writeln!(out, "{}", pairs.sentence.magenta());
+        return writeln!(out, "{}", pairs.sentence.to_string().magenta());
     }
-    let leads = pairs.accused.first();
-    let leads = leads.filter(|first| pairs.sentence.starts_with(&first.what));
-    let sentence = match leads {
-        None => pairs.sentence.normal(),
-        Some(_) => pairs.sentence.red(),
-    };
-    writeln!(out, "{sentence}")?;
-    let rest = pairs.accused.iter().skip(usize::from(leads.is_some()));
-    for accused in rest {
-        writeln!(out, "  {}", accused.what)?;
+    let sentence = pairs.sentence.to_string();
+    writeln!(
+        out,
+        "{}",
+        if pairs.leads.is_some() {
+            sentence.red()
+        } else {
+            sentence.normal()
+        }
+    )?;
+    for (at, accused) in pairs.accused.iter().enumerate() {
+        if Some(at) != pairs.leads {
+            writeln!(out, "  {}", accused.what)?;
+        }
     }
     for accused in pairs.accused.iter().filter(|one| !one.counted.is_empty()) {
         writeln!(out, "  counted meanwhile: {}", accused.counted.join(", "))?;

@@ -19,6 +19,7 @@ use crate::fact::suspect::SuspectProblem;
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
+use crate::sentence::{Sentence, sentence};
 
 /// Which direction of what is accused is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Suspect {
     /// Which direction; of a pair from the first to the second.
     pub direction: Direction,
     /// What was seen, in a sentence.
-    pub what: String,
+    pub what: Sentence,
     /// Of a loss: which part of what these ways sent was sent again, in percent.
     pub loss: Option<f64>,
     /// Of a loss: whether these ways carry much less than their equals.
@@ -61,7 +62,7 @@ impl Suspect {
         problem: SuspectProblem,
         blame: Option<Blame>,
         name: String,
-        what: String,
+        what: Sentence,
         ways: Vec<PairDirection>,
     ) -> Self {
         Suspect {
@@ -98,7 +99,8 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         .silent
         .iter()
         .map(|silent| {
-            let what = format!("{} did not respond: {}", silent.host, silent.why);
+            let (host, why) = (&silent.host, &silent.why);
+            let what = sentence!("{host} did not respond", ": {why}");
             let name = silent.host.clone();
             Suspect::of(SuspectProblem::Silent, None, name, what, Vec::new())
         })
@@ -275,18 +277,24 @@ fn range_of<'r>(
     })
 }
 
+/// Which of the suspects the one sentence is about.
+pub fn leading(suspects: &[Suspect]) -> Option<usize> {
+    // How the network is made is no finding that leads.
+    let is_finding = |suspect: &Suspect| suspect.problem != SuspectProblem::RailsApart;
+    suspects.iter().position(is_finding)
+}
+
 /// The one sentence.
-pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
+pub fn sentence(results: &Results, suspects: &[Suspect]) -> Sentence {
     let plan = &results.plan;
     let (nodes, rails) = (plan.nodes.len(), plan.rails());
-    // How the network is made is no finding that leads.
-    let is_finding = |suspect: &&Suspect| suspect.problem != SuspectProblem::RailsApart;
-    let mut findings = suspects.iter().filter(is_finding);
-    if let Some(first) = findings.next() {
-        return match findings.count() {
-            0 => first.what.clone(),
-            1 => format!("{}; and one more finding", first.what),
-            more => format!("{}; and {more} more findings", first.what),
+    if let Some(first) = leading(suspects) {
+        let what = &suspects[first].what;
+        let is_finding = |suspect: &&Suspect| suspect.problem != SuspectProblem::RailsApart;
+        return match suspects.iter().filter(is_finding).count() {
+            ..=1 => what.clone(),
+            2 => what.then_optionally("; and one more finding"),
+            all => what.then_optionally(format!("; and {} more findings", all - 1)),
         };
     }
     let over = match rails {
@@ -307,15 +315,17 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> String {
                 Memory::Host => "",
                 Memory::Gpu => " from GPU to GPU",
             };
-            let beside = range_on_gpus(results).map_or(String::new(), |range| {
-                format!("; from GPU to GPU {}", carried(range))
-            });
-            format!(
-                "all {nodes} nodes reach each other{over}{to_gpus}, without an outlier: {}{beside}",
-                carried(range)
-            )
+            let said =
+                sentence!("all {nodes} nodes reach each other{over}{to_gpus}, without an outlier")
+                    .then_optionally(format!(": {}", carried(range)));
+            match range_on_gpus(results) {
+                Some(range) => {
+                    said.then_optionally(format!("; from GPU to GPU {}", carried(range)))
+                }
+                None => said,
+            }
         }
-        None => format!("nothing was measured between {nodes} nodes{over}"),
+        None => sentence!("nothing was measured between {nodes} nodes{over}"),
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Direction, Suspect, SuspectProblem, Thresholds, tried, with_weak};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{Flow, Gpu, Memory, PairDirection, Results};
+use crate::sentence::sentence;
 
 /// All that is accused for GPUs' memory; `silent` nodes are accused of that.
 pub(super) fn suspects(
@@ -89,8 +90,10 @@ fn suspect(
         SuspectProblem::GpuFails => {
             let why = flows().find_map(|flow| flow.failed.clone());
             let why = why.unwrap_or_default();
-            format!(
-                "{name}{gpus}: RDMA writes from GPU to GPU{between} fail ({why}), those in the host's memory arrive"
+            sentence!(
+                "{name}{gpus}: RDMA writes from GPU to GPU{between} fail",
+                " ({why})",
+                ", those in the host's memory arrive"
             )
         }
         _ => {
@@ -98,8 +101,9 @@ fn suspect(
             let own = most(flows().filter_map(Flow::rate).collect());
             let host = ways.iter().filter_map(|way| results.flow(*way)?.rate());
             let host = most(host.collect());
-            format!(
-                "{name}{gpus} is slow from GPU to GPU: {own} at most{between}, where the same ports carry {host} in the host's memory"
+            sentence!(
+                "{name}{gpus} is slow from GPU to GPU: {own} at most{between}",
+                ", where the same ports carry {host} in the host's memory"
             )
         }
     };
@@ -151,13 +155,18 @@ fn without(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
             };
             let labels: Vec<String> = at.iter().map(told).collect();
             let host = &member.host;
-            let own = format!("{host}: {} cannot have a GPU's memory", labels.join(", "));
+            let labels = labels.join(", ");
+            let own = sentence!("{host}: {labels} cannot have a GPU's memory");
             let (problem, what) = match by_facts {
                 Some(way) => (
                     SuspectProblem::GpuFails,
-                    format!("{own}, though the node has GPUDirect RDMA by {way}: {why}"),
+                    own.then_optionally(format!(", though the node has GPUDirect RDMA by {way}"))
+                        .then_optionally(format!(": {why}")),
                 ),
-                None => (SuspectProblem::GpuNone, format!("{own}: {why}")),
+                None => (
+                    SuspectProblem::GpuNone,
+                    own.then_optionally(format!(": {why}")),
+                ),
             };
             let name = match blame {
                 Blame::Adapter(end) => plan.name(end),

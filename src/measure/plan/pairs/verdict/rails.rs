@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Suspect, SuspectProblem};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{PairDirection, Results};
+use crate::sentence::sentence;
 
 /// The rails that do not reach each other, where each works by itself; `works` says whether an
 /// adapter does.
@@ -36,20 +37,30 @@ pub(super) fn apart(results: &Results, works: impl Fn(End) -> bool) -> Option<Su
     let is_whole = |all: &Vec<(PairDirection, bool)>| failed(all) == all.len();
     let (name, what) = if rails.values().all(is_whole) {
         let name = "all rails".to_owned();
-        let what = "no rail reaches another, and each works by itself, as where each has a network of its own";
-        (name, format!("{what} ({why})"))
+        let what = sentence!(
+            "no rail reaches another",
+            ", and each works by itself, as where each has a network of its own",
+            " ({why})"
+        );
+        (name, what)
     } else if rails.values().all(|all| is_whole(all) || failed(all) == 0) {
         let some = rails.iter().filter(|(_, all)| failed(all) > 0);
         let some: Vec<String> = some.map(|((a, b), _)| format!("{a} and {b}")).collect();
         let name = format!("rails {}", some.join(", "));
-        let what = format!("{name} do not reach each other, and each works by itself ({why})");
+        let what = sentence!(
+            "{name} do not reach each other",
+            ", and each works by itself",
+            " ({why})"
+        );
         (name, what)
     } else {
         let name = format!("{} to {}", plan.name(way.from), plan.name(way.to));
         let all: usize = rails.values().map(Vec::len).sum();
         let count = ways.len();
-        let what = format!(
-            "{count} of {all} ways between adapters of different rails carry nothing, and each rail works by itself: {name} ({why})"
+        let what = sentence!(
+            "{count} of {all} ways between adapters of different rails carry nothing",
+            ", and each rail works by itself",
+            ": {name} ({why})"
         );
         (name, what)
     };

@@ -66,7 +66,7 @@ fn reach(results: &mut Results, way: PairDirection) -> &mut Reach {
 fn said(results: &Results) -> Vec<String> {
     suspects(results, &Limits::default())
         .into_iter()
-        .map(|s| s.what)
+        .map(|s| s.what.to_string())
         .collect()
 }
 
@@ -372,6 +372,7 @@ fn rails_that_do_not_reach_each_other_are_worth_a_note() {
     );
     assert!(
         sentence(&results, &found)
+            .to_string()
             .starts_with("all 3 nodes reach each other over 2 rails, without an outlier")
     );
     // An adapter that works with nobody says nothing of rails.
@@ -457,7 +458,9 @@ fn gpus_that_are_as_fast_as_the_host_accuse_nobody() {
     assert_eq!(said(&results), [""; 0]);
     let sentence = sentence(&results, &[]);
     assert!(
-        sentence.ends_with("101 Gb/s); from GPU to GPU 101 Gb/s one way (100 Gb/s to 101 Gb/s)"),
+        sentence
+            .to_string()
+            .ends_with("101 Gb/s); from GPU to GPU 101 Gb/s one way (100 Gb/s to 101 Gb/s)"),
         "{sentence}"
     );
     // A node that is slow in both memories is slow, and its GPU is not to blame.
@@ -511,7 +514,11 @@ fn memory_that_is_refused_names_node_rail_and_obstacle() {
     let all = suspects(&results, &Limits::default());
     let told: Vec<_> = all
         .iter()
-        .map(|one| (one.problem, one.name.as_str(), one.what.as_str()))
+        .map(|one| (one.problem, one.name.as_str(), one.what.to_string()))
+        .collect();
+    let told: Vec<_> = told
+        .iter()
+        .map(|(p, name, what)| (*p, *name, what.as_str()))
         .collect();
     assert_eq!(
         told,
@@ -567,7 +574,11 @@ fn from_gpu_to_gpu_alone_pairs_are_compared_with_each_other() {
         suspects(&results, &Limits::default())[0].problem,
         SuspectProblem::Slow
     );
-    assert!(sentence(&results, &[]).contains("over 2 rails from GPU to GPU, without"));
+    assert!(
+        sentence(&results, &[])
+            .to_string()
+            .contains("over 2 rails from GPU to GPU, without")
+    );
     // The recording has it by its memory.
     let mut recording = Recording::new(Header::default());
     for line in results.lines(0) {

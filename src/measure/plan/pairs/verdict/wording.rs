@@ -8,6 +8,7 @@ use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::pairs::{Counted, Flow, PairDirection, Results};
 use crate::measure::plan::run::Backend;
+use crate::sentence::{Sentence, sentence};
 
 pub(super) fn suspect(
     results: &Results,
@@ -39,7 +40,7 @@ pub(super) fn suspect(
         | SuspectProblem::RailsApart
         | SuspectProblem::GpuFails
         | SuspectProblem::GpuNone
-        | SuspectProblem::GpuSlow => String::new(),
+        | SuspectProblem::GpuSlow => Sentence::default(),
         SuspectProblem::RdmaFails => wording.rdma_fails(),
         SuspectProblem::Unreachable => wording.unreachable(),
         SuspectProblem::PacketShort => wording.packet_short(),
@@ -90,7 +91,7 @@ impl Wording<'_> {
         })
     }
 
-    fn rdma_fails(&self) -> String {
+    fn rdma_fails(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let why = self.flows().find_map(|flow| flow.failed.clone());
         let why = why.unwrap_or_default();
@@ -99,35 +100,45 @@ impl Wording<'_> {
                 .reached(*way)
                 .is_some_and(|reach| reach.tcp.is_ok())
         });
-        let over_tcp = if over_tcp {
-            "; over TCP they reach each other"
-        } else {
-            ""
-        };
         let what = match (self.blame, self.direction) {
             (Blame::Pair(..), Direction::Both) => {
-                format!("{name} do not reach each other by RDMA: {why}")
+                sentence!("{name} do not reach each other by RDMA", ": {why}")
             }
             (Blame::Pair(..), _) => {
-                format!("{name}: RDMA writes do not arrive ({why}), those the other way round do")
+                sentence!(
+                    "{name}: RDMA writes do not arrive",
+                    " ({why})",
+                    ", those the other way round do"
+                )
             }
             (Blame::Everything | Blame::Rail(_), _) => {
-                format!("{name}: no node reaches another by RDMA ({why})")
+                sentence!("{name}: no node reaches another by RDMA", " ({why})")
             }
-            (_, Direction::In) => format!(
-                "{name} receives no RDMA writes of {others} ({why}), and its own arrive there"
+            (_, Direction::In) => sentence!(
+                "{name} receives no RDMA writes of {others}",
+                " ({why})",
+                ", and its own arrive there"
             ),
-            (_, Direction::Out) => format!(
-                "RDMA writes of {name} do not arrive at {others} ({why}), and theirs arrive at it"
+            (_, Direction::Out) => sentence!(
+                "RDMA writes of {name} do not arrive at {others}",
+                " ({why})",
+                ", and theirs arrive at it"
             ),
             (_, Direction::Both) => {
-                format!("{name} and {others} do not reach each other by RDMA ({why})")
+                sentence!(
+                    "{name} and {others} do not reach each other by RDMA",
+                    " ({why})"
+                )
             }
         };
-        format!("{what}{over_tcp}")
+        if over_tcp {
+            what.then_optionally("; over TCP they reach each other")
+        } else {
+            what
+        }
     }
 
-    fn unreachable(&self) -> String {
+    fn unreachable(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let why = self
             .ways
@@ -137,29 +148,39 @@ impl Wording<'_> {
                 _ => self.results.flow(*way)?.failed.clone(),
             });
         let why = why.unwrap_or_default();
+        let them = them(self.ways);
         match (self.is_pair, self.direction, self.blame) {
             (true, Direction::Both, Blame::Pair(..)) => {
-                format!("{name} do not reach each other: {why}")
+                sentence!("{name} do not reach each other", ": {why}")
             }
             (true, _, Blame::Pair(..)) => {
-                format!("{name}: no connection ({why}), the other way round there is one")
+                sentence!(
+                    "{name}: no connection",
+                    " ({why})",
+                    ", the other way round there is one"
+                )
             }
-            (true, ..) => format!("{name}: no node reaches another ({why})"),
-            (_, Direction::In, _) => format!(
-                "{name} is not reached by {others} ({why}), and reaches {} itself",
-                them(self.ways)
+            (true, ..) => sentence!("{name}: no node reaches another", " ({why})"),
+            (_, Direction::In, _) => sentence!(
+                "{name} is not reached by {others}",
+                " ({why})",
+                ", and reaches {them} itself"
             ),
-            (_, Direction::Out, _) => format!(
-                "{name} does not reach {others} ({why}), and is reached by {}",
-                them(self.ways)
+            (_, Direction::Out, _) => sentence!(
+                "{name} does not reach {others}",
+                " ({why})",
+                ", and is reached by {them}"
             ),
             (_, Direction::Both, _) => {
-                format!("{name} is cut off: neither way between it and {others} ({why})")
+                sentence!(
+                    "{name} is cut off: neither way between it and {others}",
+                    " ({why})"
+                )
             }
         }
     }
 
-    fn packet_short(&self) -> String {
+    fn packet_short(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let shorts: Vec<(u64, u64)> = self
             .ways
@@ -175,21 +196,29 @@ impl Wording<'_> {
             .filter_map(|way| self.results.plan.rail(way.to))
             .map(|rail| rail.mtu);
         let own = own.min().filter(|own| *own < mtu);
-        let own = own.map_or(String::new(), |own| format!("; its own MTU is {own}"));
         match (self.is_pair, self.direction) {
-            (false, Direction::In) => format!(
-                "{name} receives packets of {packet} bytes at most, of the {mtu} that {others} send{own}"
+            (false, Direction::In) => {
+                let said = sentence!(
+                    "{name} receives packets of {packet} bytes at most",
+                    ", of the {mtu} that {others} send"
+                );
+                match own {
+                    Some(own) => said.then_optionally(format!("; its own MTU is {own}")),
+                    None => said,
+                }
+            }
+            (false, Direction::Out) => sentence!(
+                "of what {name} sends to {others}, packets of {packet} bytes at most get through",
+                "; its MTU is {mtu}"
             ),
-            (false, Direction::Out) => format!(
-                "of what {name} sends to {others}, packets of {packet} bytes at most get through; its MTU is {mtu}"
-            ),
-            _ => format!(
-                "{name}: packets of {packet} bytes at most get through, and the MTU is {mtu}"
+            _ => sentence!(
+                "{name}: packets of {packet} bytes at most get through",
+                ", and the MTU is {mtu}"
             ),
         }
     }
 
-    fn loss(&self) -> String {
+    fn loss(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let (segments, again) = self.segments();
         let loss = loss_percent(segments, again);
@@ -201,16 +230,22 @@ impl Wording<'_> {
         };
         match (self.is_pair, self.direction) {
             (false, Direction::Out) => {
-                format!("{name} loses what it sends: {of} to {others} were sent again")
+                sentence!(
+                    "{name} loses what it sends",
+                    ": {of} to {others} were sent again"
+                )
             }
             (false, Direction::In) => {
-                format!("{name} loses what it receives: {of} from {others} were sent again")
+                sentence!(
+                    "{name} loses what it receives",
+                    ": {of} from {others} were sent again"
+                )
             }
-            _ => format!("{name}: packets are lost, {of} were sent again"),
+            _ => sentence!("{name}: packets are lost", ", {of} were sent again"),
         }
     }
 
-    fn slow(&self) -> String {
+    fn slow(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let rates: Vec<f64> = self.flows().filter_map(|flow| flow.rate()).collect();
         let most = rates.iter().copied().fold(0.0, f64::max);
@@ -223,25 +258,33 @@ impl Wording<'_> {
         let (most, usual) = (rate(most), rate(usual));
         match (self.is_pair, self.direction) {
             (false, Direction::Out) => {
-                format!("{name} is slow: {most} at most to {others}, where equals send {usual}")
+                sentence!(
+                    "{name} is slow: {most} at most to {others}",
+                    ", where equals send {usual}"
+                )
             }
-            (false, Direction::In) => format!(
-                "{name} is slow: {most} at most from {others}, where equals receive {usual}"
+            (false, Direction::In) => sentence!(
+                "{name} is slow: {most} at most from {others}",
+                ", where equals receive {usual}"
             ),
-            _ => format!("{name}: {most} at most, where equals carry {usual}"),
+            _ => sentence!("{name}: {most} at most", ", where equals carry {usual}"),
         }
     }
 
-    fn late(&self) -> String {
+    fn late(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let trips = self.flows().filter_map(|flow| flow.round_trip_ns);
         let trip = trips.min().unwrap_or(0) as f64 / 1e3;
         let usual = self.reference.round_trip / 1e3;
         if self.is_pair {
-            format!("{name}: {trip:.0} µs at least there and back, where equals take {usual:.0} µs")
+            sentence!(
+                "{name}: {trip:.0} µs at least there and back",
+                ", where equals take {usual:.0} µs"
+            )
         } else {
-            format!(
-                "{name} is far: {trip:.0} µs at least to {others} and back, where equals take {usual:.0} µs"
+            sentence!(
+                "{name} is far: {trip:.0} µs at least to {others} and back",
+                ", where equals take {usual:.0} µs"
             )
         }
     }
