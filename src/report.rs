@@ -61,7 +61,7 @@ use crate::fact::Facts;
 use crate::sentence::Sentence;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/2.1";
+pub const SCHEMA: &str = "rdma-doctor-report/2.2";
 
 /// A form of the report that one tool reads.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Sentences as data until a format writes them: words of ours, and what facts put between them.
 
+mod json;
 pub mod shell;
 mod span;
 
@@ -13,6 +14,9 @@ use serde::{Serialize, Serializer};
 use crate::terminal;
 use shell::Command;
 
+#[cfg(test)]
+pub(crate) use json::SaidJson;
+pub(crate) use json::flattened;
 pub use span::{Name, Span};
 
 /// A sentence of formatted parts. It may end before each part but the first, which is its predicate.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::check::Evidence;
-use crate::sentence::Sentence;
+use crate::sentence::{self, Sentence};
 
 /// A root cause, with what it explains.
 #[derive(Debug, Serialize)]
@@ -24,6 +24,8 @@ pub struct Finding {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
     /// Observed and expected values for the first subject; behind its premise if that is not known to be met.
+    #[serde(flatten, serialize_with = "sentence::flattened")]
+    #[cfg_attr(test, schemars(with = "sentence::SaidJson"))]
     pub sentence: Sentence,
     /// The premise with which the sentence begins.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +71,8 @@ pub struct Consequence {
     /// For what it fails.
     pub subject: String,
     /// Observed and expected values.
+    #[serde(flatten, serialize_with = "sentence::flattened")]
+    #[cfg_attr(test, schemars(with = "sentence::SaidJson"))]
     pub sentence: Sentence,
 }
 

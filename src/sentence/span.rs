@@ -62,6 +62,23 @@ impl Name {
 }
 
 impl Span {
+    /// The word for what it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Span::Text(_) => "text",
+            Span::Node(_) => "node",
+            Span::EachNode => "each-node",
+            Span::On(_) => "nodes",
+            Span::Name(_) => "name",
+            Span::Value(..) => "value",
+            Span::Quote(_) => "quote",
+            Span::Command(_) => "command",
+            Span::Path(_) => "path",
+            Span::Place(_) => "place",
+            Span::MayEnd => "may-end",
+        }
+    }
+
     /// The letters that it takes.
     pub fn letters(&self) -> usize {
         match self {
