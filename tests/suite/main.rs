@@ -83,6 +83,7 @@ mod packet_path;
 mod pairs;
 mod recorded_nodes;
 mod redaction;
+mod rendered;
 mod report_length;
 mod strangers;
 mod style;
