@@ -62,15 +62,7 @@ pub fn run(family: &Family, bytes: &[u8]) {
 
 /// The base's replies that are kept, and its questions of the family. With `FUZZ_SEEDS=DIR`, its replies to them are written there.
 fn load(family: &Family) -> (Vec<Line>, Vec<Question>) {
-    // The fuzzer's own folder lies below the project's, whose tests try the same inputs.
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = here.join("fixtures");
-    let fixtures = if own.is_dir() {
-        own
-    } else {
-        here.join("../fixtures")
-    };
-    let path = fixtures.join(family.base);
+    let path = super::fixtures().join(family.base);
     let files = |path: &Path| Ok((File::open(path)?, 0));
     let base = Recording::open_with(&path, &files, RecordingBudget::default())
         .expect("the fixture is a recording");

@@ -283,6 +283,11 @@ fn read_table(file: &Path) -> anyhow::Result<Table> {
     Ok(table.map_err(|e| BadInput::of(file, e))?)
 }
 
+/// The recording of a table, and of no machine.
+pub fn recording_of(table: &Table) -> Recording {
+    with_table(nothing_but(), table)
+}
+
 /// The recording with the table in the place where it says that nothing was measured.
 fn with_table(mut recording: Recording, table: &Table) -> Recording {
     let probe = collective::PROBE.name;

@@ -53,4 +53,8 @@ targets! {
     route: |bytes| reply::run(&families::ROUTE, bytes),
     pci: |bytes| reply::run(&families::PCI, bytes),
     topology: |bytes| reply::run(&families::TOPOLOGY, bytes),
+    machines: inputs::machines::run,
+    texts: inputs::texts::run,
+    tables: inputs::tables::run,
+    verdicts: inputs::verdicts::run,
 }
