@@ -217,7 +217,12 @@ impl FromIterator<Span> for Sentence {
 
 impl PartialEq<str> for Sentence {
     fn eq(&self, text: &str) -> bool {
-        self.to_string() == text
+        let mut rest = text;
+        let is_next = |span: &Span| {
+            let after = rest.strip_prefix(&*span.to_string());
+            after.inspect(|after| rest = after).is_some()
+        };
+        self.0.iter().all(is_next) && rest.is_empty()
     }
 }
 

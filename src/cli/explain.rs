@@ -142,7 +142,7 @@ fn explain_area(out: &mut dyn Write, area: &Area, catalogue: &Catalogue) -> io::
     facts.dedup();
     let decided = area.decided.iter().map(|id| format!("check {id}"));
     let needs: Vec<String> = facts.into_iter().chain(decided).collect();
-    paragraph(out, "needs    ", 9, &needs.join(", "), width)?;
+    paragraph(out, "needs    ", 9, needs.join(", "), width)?;
     writeln!(out)?;
     let checks = catalogue
         .checks
@@ -199,7 +199,7 @@ fn examples(out: &mut dyn Write, check: &Check) -> io::Result<()> {
         return Ok(());
     };
     writeln!(out)?;
-    section(out, "example", &stated(first))?;
+    section(out, "example", stated(first))?;
     let variants = check.variants(first);
     for verdict in Expected::ALL.iter().filter(|v| **v != first.verdict) {
         let changes: Vec<String> = changed_facts(&variants, *verdict);
@@ -207,7 +207,7 @@ fn examples(out: &mut dyn Write, check: &Check) -> io::Result<()> {
             section(
                 out,
                 "",
-                &format!("{} {}", verdict.word(), changes.join("; ")),
+                format!("{} {}", verdict.word(), changes.join("; ")),
             )?;
         }
     }
@@ -215,7 +215,7 @@ fn examples(out: &mut dyn Write, check: &Check) -> io::Result<()> {
         if other.line == first.line || other.about.is_none() {
             continue;
         }
-        section(out, "", &stated(other))?;
+        section(out, "", stated(other))?;
     }
     Ok(())
 }

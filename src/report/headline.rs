@@ -72,9 +72,9 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let why = match (unrecorded(&contents.areas), contents.damage.as_slice()) {
         (Some(areas), []) => {
             let areas = plural(areas.len() as u64, "area");
-            format!("undecided: {areas} not recorded").into()
+            Sentence::from(format!("undecided: {areas} not recorded"))
         }
-        _ => why,
+        _ => why.predicate().iter().cloned().collect(),
     };
     let others = format!("{}; ", other_causes(causes.len(), ""));
     let tail = Sentence::from(others).then(why).then(UNDECIDED.to_owned());

@@ -41,7 +41,7 @@ impl Answer {
     pub fn of(report: &Report, scopes: &Scopes, slow_below: Percent) -> Option<Self> {
         let said = scopes.against_one(slow_below)?;
         let mut answer = Answer {
-            sentence: said.into(),
+            sentence: said,
             slower: scopes.slowdown(),
             expected: scopes.expected(),
             ..Answer::default()

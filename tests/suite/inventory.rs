@@ -87,8 +87,11 @@ fn each_inventory_gives_its_findings() {
     for mut case in cases().case {
         let config = file(&format!("site-{}.toml", case.name), &case.config);
         let recording = fixture(&case.recording);
-        let check =
-            |format| doctor(&["check", "--config", &config, "--format", format, &recording]);
+        let check = |format| {
+            doctor(&[
+                "check", "--all", "--config", &config, "--format", format, &recording,
+            ])
+        };
         let out = check("json");
         let report = Report(serde_json::from_slice(&out.stdout).unwrap_or_default());
         let text = check("text");

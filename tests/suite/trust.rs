@@ -362,7 +362,7 @@ fn one_recording_that_cannot_be_read_ends_no_other() {
     let (status, text) = run(&[&bad, &good]);
     assert_eq!(status, Some(3), "{text}");
     assert!(
-        text.contains("cannot be read") && text.contains("no fault found"),
+        text.contains("cannot be judged") && text.contains("no fault found"),
         "{text}"
     );
     assert_eq!(run(&[&bad]).0, Some(65));

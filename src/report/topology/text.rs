@@ -188,7 +188,7 @@ impl Page<'_> {
                 0 => String::new(),
                 more => format!(" (and {more} more)"),
             };
-            paragraph(out, "  ", 4, &format!("{why}{more}"), self.width)?;
+            paragraph(out, "  ", 4, format!("{why}{more}"), self.width)?;
         }
         Ok(())
     }

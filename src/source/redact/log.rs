@@ -7,6 +7,7 @@ use super::key::Key;
 use super::words::is_ordinary;
 use super::{Names, value};
 use crate::nccl_log::digest::{Digest, KeptLine};
+use crate::nccl_log::event::{ClassCache, MessageClass, MessageKind};
 use crate::nccl_log::{clock, prefix};
 
 /// Words of the grammar: a host with such a name identifies nothing, and replacing it would break every line.
@@ -92,11 +93,22 @@ fn without_queue_gid(text: &str) -> Option<String> {
     Some(format!("{before} mtu {head} ({subnet}/0){after}"))
 }
 
+/// What stands for a line that no table has: nobody knows which of its words are names.
+const UNLISTED: &str = "error: a line that is in no table (not kept)";
+
+fn is_unlisted(text: &str) -> bool {
+    let class = ClassCache::default().classify(MessageKind::Framework, text.as_bytes());
+    class == MessageClass::Unlisted
+}
+
 fn line(names: &Names, text: &str) -> String {
     let without_gid = without_queue_gid(text);
     let text = without_gid.as_deref().unwrap_or(text);
     let found = prefix::messages(text.as_bytes()).next();
     let Some(found) = found.or_else(|| prefix::without_name(text.as_bytes())) else {
+        if is_unlisted(text) {
+            return UNLISTED.to_owned();
+        }
         let mut text = without_hosts(names, text);
         if text.contains("Last error: ") {
             text = peers(&names.key, &text);
