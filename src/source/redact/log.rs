@@ -8,6 +8,7 @@ use super::words::is_ordinary;
 use super::{Names, value};
 use crate::nccl_log::digest::{Digest, KeptLine};
 use crate::nccl_log::event::{ClassCache, MessageClass, MessageKind};
+use crate::nccl_log::text::contains;
 use crate::nccl_log::{clock, prefix};
 
 /// Words of the grammar: a host with such a name identifies nothing, and replacing it would break every line.
@@ -96,9 +97,12 @@ fn without_queue_gid(text: &str) -> Option<String> {
 /// What stands for a line that no table has: nobody knows which of its words are names.
 const UNLISTED: &str = "error: a line that is in no table (not kept)";
 
+/// Whether this is a line that no table has, and not one that repeats a message of NCCL's.
 fn is_unlisted(text: &str) -> bool {
     let class = ClassCache::default().classify(MessageKind::Framework, text.as_bytes());
     class == MessageClass::Unlisted
+        && !contains(text.as_bytes(), "Last error:")
+        && prefix::bare(text.as_bytes()).is_none()
 }
 
 fn line(names: &Names, text: &str) -> String {
@@ -106,14 +110,17 @@ fn line(names: &Names, text: &str) -> String {
     let text = without_gid.as_deref().unwrap_or(text);
     let found = prefix::messages(text.as_bytes()).next();
     let Some(found) = found.or_else(|| prefix::without_name(text.as_bytes())) else {
-        if is_unlisted(text) {
-            return UNLISTED.to_owned();
+        let mut said = without_hosts(names, text);
+        if said.contains("Last error: ") {
+            said = peers(&names.key, &said);
         }
-        let mut text = without_hosts(names, text);
-        if text.contains("Last error: ") {
-            text = peers(&names.key, &text);
-        }
-        return names.free(&text);
+        // (what is replaced is counted)
+        let free = names.free(&said);
+        return if is_unlisted(text) {
+            UNLISTED.to_owned()
+        } else {
+            free
+        };
     };
     // What a launcher puts there names pods and hosts in its own way: the time and the rank are what is read of it.
     let (before, rest) = text.split_at_checked(found.begin).unwrap_or(("", text));
