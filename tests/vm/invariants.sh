@@ -76,6 +76,9 @@ allowed() { # TRACE
         if (!match(l, /^[a-z_0-9]+\(/)) return 0
         name = substr(l, 1, RLENGTH - 1); args = substr(l, RLENGTH + 1)
         if (name in harmless) return 1
+        # whoever drops its own groups changes itself alone; strace also reads it from the registers
+        # of a process that was killed on its way to another call
+        if (name == "setgroups") return args ~ /^0, NULL/
         if (name ~ /^(open|openat|openat2)$/) {
             # an address in place of the path: the process was killed before strace could read it
             if (!match(args, /"[^"]*"/)) match(args, /0x[0-9a-f]+/)
