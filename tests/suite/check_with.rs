@@ -119,7 +119,7 @@ fn a_result_in_which_nothing_is_recognised_is_invalid_input() {
     let result = kept("recognised", &table(&[(8_589_934_592, 40_000.0, 380.0)]));
     let result = result.to_string_lossy().into_owned();
     let program = std::fs::read(place::doctor()).unwrap();
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-with-folder");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-with-nothing");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("notes.txt"), "the run was slow\n").unwrap();
     for (name, bytes) in [
