@@ -12,8 +12,8 @@ use crate::sentence::{Sentence, Span};
 /// The longest headline. With the status before it, a line has 120 letters at most.
 pub(super) const HEADLINE: usize = 112;
 
-/// The check of lines that no table has.
-const NOT_IN_CATALOGUE: &str = "log/not-in-catalogue";
+/// The checks of lines that no table has.
+const NOT_IN_CATALOGUE: [&str; 2] = ["log/not-in-catalogue", "kernel/not-in-catalogue"];
 
 /// What a script sees where a finding leads and the verdict is open.
 const UNDECIDED: &str = " (exit 3)";
@@ -63,12 +63,17 @@ pub(super) fn headline(
 fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let why = why_undecided(contents);
     let causes = &contents.causes;
-    let Some(first) = causes.iter().find(|cause| !is_damage(&cause.check)) else {
-        return match unknown_failure(notes) {
-            Some(unknown) => fitted(&unknown.sentence, &[], Sentence::new(Vec::new())),
-            None => fitted(&why, &[], Sentence::new(Vec::new())),
-        };
+    let found = causes.iter().find(|cause| !is_damage(&cause.check));
+    // A line that no table has leads where nothing else is known of what was given.
+    let is_text = contents.nodes.is_empty() || unrecorded(&contents.areas).is_some();
+    let is_alone = causes.is_empty() && contents.damage.is_empty();
+    let quoted = unknown_failure(notes).filter(|_| is_text && is_alone);
+    let Some(first) = found.or(quoted) else {
+        return fitted(&why, &[], Sentence::new(Vec::new()));
     };
+    if contents.nodes.is_empty() && quoted.is_some() {
+        return fitted(&first.sentence, &[], Sentence::new(Vec::new()));
+    }
     let why = match (unrecorded(&contents.areas), contents.damage.as_slice()) {
         (Some(areas), []) => {
             let areas = plural(areas.len() as u64, "area");
@@ -115,9 +120,10 @@ fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&
     })
 }
 
-/// The line of a log that reports a failure of which nothing is known: it leads where nothing else does.
+/// The line that reports a failure of which nothing is known: it leads where nothing else does.
 pub(super) fn unknown_failure(notes: &[Finding]) -> Option<&Finding> {
-    notes.iter().find(|note| note.check == NOT_IN_CATALOGUE)
+    let mut quoted = notes.iter();
+    quoted.find(|note| NOT_IN_CATALOGUE.contains(&note.check.as_str()))
 }
 
 /// How many causes there are besides the one that leads; `on` says where.

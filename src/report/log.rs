@@ -282,7 +282,10 @@ fn headline(
             n => said.push(format!("{n} other causes below").into()),
         }
     }
-    if let (Some(unknown), []) = (unknown_failure(&report.notes), report.causes.as_slice()) {
+    // A driver's line is no part of a run that has its answer.
+    let quoted = unknown_failure(&report.notes)
+        .filter(|note| answers.is_empty() || note.check.starts_with("log/"));
+    if let (Some(unknown), []) = (quoted, report.causes.as_slice()) {
         said.insert(0, unknown.sentence.clone());
     }
     said.extend(report.damage.first().cloned());
@@ -586,7 +589,8 @@ fn outcome(facts: &Facts, id: Id) -> Option<&'static str> {
     }
 }
 
-/// The cause of the traffic over TCP, where a check found one: of several a variable, which comes before what it leads to. Who did it may be said already.
+/// The cause of the traffic over TCP, if a check found one. A variable comes before what it leads to.
+/// The sentence leaves out `who`, which the answer names before it.
 fn because(catalogue: &Catalogue, report: &Report, who: &str) -> Sentence {
     let claims = |f: &&Finding| f.consequences.iter().any(|c| c.check == OVER_TCP);
     if !report.causes.iter().any(|f| claims(&f)) {
