@@ -153,7 +153,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
 }
 
 /// Ends a check of several nodes that takes longer than they may take to answer and their report
-/// to be written. Who is not rank 0 may wait as long for rank 0 to begin.
+/// to be written. A node of another rank may wait as long for rank 0 to begin.
 fn end_of_several(answering: Duration, role: Option<&Role>, of_hosts: bool) {
     let of_all = answering + REPORTING;
     match role {

@@ -1,4 +1,4 @@
-//! Recordings that hosts gave of themselves just now: each is to be of its own node, and of now.
+//! Doubts recordings that hosts have just made: each must be of its own node, and of the present.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
