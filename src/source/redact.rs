@@ -293,7 +293,7 @@ impl Redactor {
             "nccl_log_file" => log::digest(names, value)?,
             "nccl_log" => value::with_texts(value, &|_, text| log::file(names, text)),
             "process_env" => value::job_environment(names, value),
-            "kernel_log" => value::free(names, value),
+            "kernel_log" => value::kernel_log(names, value),
             "processes" => value::processes(names, value),
             name if name.starts_with("process") => value::free(names, value),
             name if name.starts_with("nccl_") => value::with_texts(value, &|_, text| path(text)),

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::key::Key;
+use super::log::words;
 use super::text::{self, Kind};
 use super::words::is_secret;
 use super::{Names, files, module, nvml, settings};
@@ -84,6 +85,33 @@ pub(super) fn free(names: &Names, value: &Value) -> Value {
         let text = targets(key, &server(key, &programs(key, leaf.as_str()?)));
         Some(names.free(&text).into())
     })
+}
+
+/// Lines of the kernel's log: a driver may name a peer in any of them.
+pub(super) fn kernel_log(names: &Names, value: &Value) -> Value {
+    let without_peers = mapped(value, "", &str::to_owned, &|_, leaf| {
+        let said = words(leaf.as_str()?, |word, _, _| {
+            is_domain_name(word).then(|| names.key.host(word))
+        });
+        Some(said.into())
+    });
+    free(names, &without_peers)
+}
+
+/// Whether a word is the name of a host with its domain: three parts, and the last one of letters.
+fn is_domain_name(word: &str) -> bool {
+    let parts: Vec<&str> = word.split('.').collect();
+    parts.len() > 2
+        && parts
+            .iter()
+            .all(|part| !part.is_empty() && !part.contains('_'))
+        && parts
+            .last()
+            .is_some_and(|part| part.len() > 1 && is_of_letters(part))
+}
+
+fn is_of_letters(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 /// The processes of the machine: of each the program, and the function of the kernel in which it waits.
@@ -469,6 +497,15 @@ mod tests {
         assert_eq!(
             line("nfs: server nas1 OK"),
             format!("nfs: server {host} OK")
+        );
+        let lines = json!({ "told": [{ "text": "rpcrdma: connection to nas1.numbat.example:20049 failed" }] });
+        let said = kernel_log(&names, &lines).to_string();
+        assert!(!said.contains("nas1") && !said.contains("numbat"), "{said}");
+        let lines = json!({ "told": [{ "text": "python3[7]: segfault in libc.so.6[7f00], 6.1.0-56-amd64" }] });
+        let said = kernel_log(&names, &lines).to_string();
+        assert!(
+            said.contains("libc.so.6") && said.contains("6.1.0-56-amd64"),
+            "{said}"
         );
         for kept in [
             "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
