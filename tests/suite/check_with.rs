@@ -120,6 +120,8 @@ fn a_result_in_which_nothing_is_recognised_is_invalid_input() {
     let result = result.to_string_lossy().into_owned();
     let program = std::fs::read(place::doctor()).unwrap();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check-with-nothing");
+    // An earlier run left a log there.
+    let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("notes.txt"), "the run was slow\n").unwrap();
     for (name, bytes) in [
