@@ -3,9 +3,9 @@
 //! ```text
 //! window   bytes in any pieces become whole lines, in bounded memory
 //! anchor   which lines can matter at all: a few needles, searched in the whole window
-//! grams    many needles in one pass
+//! needles  many needles in one pass
 //! line_template  lines that differ from an earlier one in digits alone have the same needles
-//! pairs    rules out needles of a message by its pairs of bytes
+//! row_table  rows of needles, of which a message holds all
 //! prefix   what is before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
@@ -13,7 +13,7 @@
 //! launch   what launchers say of the number of nodes
 //! event    messages that say that something failed, or may explain why: tables
 //! failure_words  what else says that something failed
-//! rare_grams  what few lines hold that are not of NCCL
+//! several_lines  lines that go on in the next ones
 //! setting  settings of NCCL in commands and files
 //! sign     lines of the program around NCCL that tell how its work goes
 //! excerpt  the part of the stream in which outputs of other tools can stand
@@ -33,15 +33,15 @@ pub mod event_table;
 mod excerpt;
 pub mod failure_words;
 pub mod gather;
-pub mod grams;
 pub mod launch;
 mod line_template;
 pub mod message;
 mod mtu_mismatch;
-mod pairs;
+mod needles;
 pub mod prefix;
-mod rare_grams;
+mod row_table;
 pub mod setting;
+mod several_lines;
 mod shape_table;
 pub mod sign;
 pub mod text;

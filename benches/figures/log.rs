@@ -14,7 +14,7 @@ use super::{Figure, PROGRAM, logs, run};
 /// Bytes of the log for each second that reading it may take.
 const TARGET: u64 = 400_000_000;
 /// How many times longer than grep with five patterns.
-const OF_GREP: f64 = 1.3;
+const OF_GREP: f64 = 4.0;
 const TIMES: usize = 3;
 /// The size of a large cluster, and how long reading of it may take.
 const MANY_RANKS: (u64, Duration) = (32_000, Duration::from_secs(2));

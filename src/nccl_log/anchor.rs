@@ -1,15 +1,17 @@
 //! Which lines can matter: those that hold one of a few needles. The rest is passed over at the speed of memory.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::grams::{Grams, Hit, Needles};
 use super::line_template::{LineTemplates, VaryingNeedles};
-use super::{excerpt, launch, prefix, shape_table, sign};
+use super::needles::Needles;
+use super::sign::{self, SignNeedles};
+use super::{excerpt, launch, prefix, shape_table};
 
 /// Text that is in every line of NCCL and RCCL, and in PyTorch's reports of their errors.
-const MARK: &[u8] = b"CCL";
+const MARK: &str = "CCL";
 
 /// What else a line can hold to be looked at: what launchers, Python and the system say when a process fails.
 const NEEDLES: [&str; 8] = [
@@ -21,9 +23,9 @@ const NEEDLES: [&str; 8] = [
 /// Finds the lines that can matter.
 pub struct Anchors {
     mark: Finder<'static>,
-    /// The needles, behind them those of signs, launchers and other programs, and behind these those of other tools' output.
-    needles: Grams,
-    /// How many there are of the first.
+    /// [`NEEDLES`], behind them those of signs, of launchers and of other programs, and behind these those of other tools' output.
+    needles: Needles,
+    /// How many there are without the last.
     own: usize,
     varying: VaryingNeedles,
 }
@@ -46,8 +48,21 @@ impl Anchors {
             mark: Finder::new(MARK),
             own: count,
             varying: VaryingNeedles::of(&all),
-            needles: Grams::new(all),
+            needles: Needles::for_texts(all),
         }
+    }
+
+    fn bit(&self, needle: usize) -> usize {
+        if needle < self.own {
+            needle.min(OTHERS)
+        } else {
+            TOOLS
+        }
+    }
+
+    fn found_in(&self, line: &[u8]) -> FoundNeedles {
+        let all = self.needles.all(line);
+        FoundNeedles(all.fold(0, |bits, found| bits | 1 << self.bit(found.needle)))
     }
 }
 
@@ -69,9 +84,12 @@ impl AnchorPosition {
     pub(super) const NOWHERE: Self = AnchorPosition::None(FoundNeedles(0));
 }
 
-/// The needles that are in a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundNeedles(Needles);
+/// The needles that are in a line, as bits: [`NEEDLES`], behind them those of signs, one for all others, and one for those of tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoundNeedles(u32);
+
+const OTHERS: usize = NEEDLES.len() + sign::NEEDLES.len();
+const TOOLS: usize = OTHERS + 1;
 
 impl FoundNeedles {
     /// Whether this one of [`NEEDLES`] is there.
@@ -81,7 +99,7 @@ impl FoundNeedles {
     }
 
     /// Those of signs.
-    pub(super) fn signs(self) -> Needles {
+    pub(super) fn signs(self) -> SignNeedles {
         self.0 >> NEEDLES.len() & ((1 << sign::NEEDLES.len()) - 1)
     }
 
@@ -90,9 +108,24 @@ impl FoundNeedles {
         self.0 == self.signs() << NEEDLES.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn of_bits(bits: u32) -> Self {
+        FoundNeedles(bits)
+    }
+
+    /// Whether the line may begin another tool's output.
+    fn of_tools(self) -> bool {
+        self.0 >> TOOLS != 0
+    }
+
+    /// Whether the reader of logs looks at the line.
+    fn are_own(self) -> bool {
+        self.0 & ((1 << TOOLS) - 1) != 0
+    }
+
     /// Whether one is there that is neither of these nor of signs: of launchers, of other programs, of another tool's output.
     pub(super) fn others(self) -> bool {
-        self.0 >> (NEEDLES.len() + sign::NEEDLES.len()) != 0
+        self.0 >> OTHERS != 0
     }
 }
 
@@ -107,7 +140,7 @@ pub enum ScannedPart<'l> {
 impl Anchors {
     /// Whether the text has a needle.
     pub fn any(&self, text: &[u8]) -> bool {
-        self.mark.find(text).is_some() || self.needle(text, 0, text.len()).0.is_some()
+        self.mark.find(text).is_some() || self.found_in(text).are_own()
     }
 
     /// Calls `tell` with each line that has a needle, and with what is between them: the number of the first line, counted from 0
@@ -118,110 +151,151 @@ impl Anchors {
         templates: &mut LineTemplates,
         mut tell: impl FnMut(u64, ScannedPart<'_>),
     ) -> u64 {
-        let find = |from: usize| {
-            let rest = lines.get(from..).unwrap_or(&[]);
-            self.mark.find(rest).map(|found| from + found)
-        };
-        let (mut number, mut from) = (0, 0);
-        let mut next = find(0);
-        while let Some(hit) = next {
-            let passed = lines.get(from..hit).unwrap_or(&[]);
-            let begin = match memchr::memrchr(b'\n', passed) {
-                Some(at) => {
-                    let begin = from + at + 1;
-                    let passed = lines.get(..begin).unwrap_or(lines);
-                    number = self.between(passed, from, number, templates, &mut tell);
-                    begin
-                }
-                None => from,
-            };
-            let rest = lines.get(hit..).unwrap_or(&[]);
-            let end = hit + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            next = find(hit + MARK.len());
-            let mark = match next {
-                Some(other) if other < end => {
-                    next = find(end);
-                    AnchorPosition::First(hit - begin)
-                }
-                _ => AnchorPosition::Once(hit - begin),
-            };
-            tell(
-                number,
-                ScannedPart::Line(lines.get(begin..end).unwrap_or(&[]), mark),
-            );
-            number += 1;
-            from = end + 1;
-        }
-        self.between(lines, from, number, templates, &mut tell)
-    }
-
-    /// The next needle from `from` to `to`, and whether one of another tool's output is before it.
-    fn needle(&self, text: &[u8], from: usize, to: usize) -> (Option<Hit>, bool) {
-        let (mut at, mut other) = (from, false);
-        while let Some(hit) = self.needles.find(text, at, to) {
-            if hit.needle < self.own {
-                return (Some(hit), other);
+        let mut passed = Passed::default();
+        let mut at = 0;
+        let mut marks = self.mark.find_iter(lines).peekable();
+        while let Some(mark) = marks.next() {
+            let line = line_around(lines, at, mark);
+            self.unmarked(lines, at..line.start, templates, &mut passed, &mut tell);
+            let mut again = false;
+            while marks.next_if(|next| *next < line.end).is_some() {
+                again = true;
             }
-            other = true;
-            at = hit.at + 1;
+            let mark = mark - line.start;
+            let position = if again {
+                AnchorPosition::First(mark)
+            } else {
+                AnchorPosition::Once(mark)
+            };
+            at = line.end + 1;
+            passed.line(lines, line, position, &mut tell);
         }
-        (None, other)
+        self.unmarked(lines, at..lines.len(), templates, &mut passed, &mut tell);
+        passed.between(lines, lines.len(), &mut tell);
+        passed.number
     }
 
-    /// The lines from `from` to the end of `lines`, which have no `CCL`; the first is `number`. Gives the number of the line behind them.
-    fn between(
+    /// Lines of which none has the mark.
+    fn unmarked(
         &self,
         lines: &[u8],
-        mut from: usize,
-        mut number: u64,
+        place: Range<usize>,
         templates: &mut LineTemplates,
+        passed: &mut Passed,
         tell: &mut impl FnMut(u64, ScannedPart<'_>),
-    ) -> u64 {
-        // What was passed and not told yet: where it begins, its first line, and whether it may have another tool's output.
-        let mut passed = (from, number, false);
-        while let Some(rest) = lines.get(from..).filter(|rest| !rest.is_empty()) {
-            let line = memchr::memchr(b'\n', rest).map_or(rest, |end| rest.split_at(end).0);
-            let end = from + line.len();
+    ) {
+        let mut at = place.start;
+        while let Some(rest) = lines.get(at..place.end).filter(|rest| !rest.is_empty()) {
+            let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = rest.get(..length).unwrap_or(rest);
             let found = match templates.needles(line) {
-                Some(needles) => needles,
+                Some(found) => found,
                 None => {
-                    let (hit, other) = self.needle(lines, from, end);
-                    passed.2 |= other && hit.is_none();
-                    // There is none before the first one, but perhaps some of other tools.
-                    let needles = hit.map_or(0, |hit| {
-                        let at = if other { from } else { hit.pair };
-                        self.needles.all(lines, from, at, end)
-                    });
-                    if hit.is_some() || !other {
-                        templates.learn(line, needles, &self.varying);
-                    }
-                    needles
+                    let found = self.found_in(line);
+                    templates.learn(line, found, &self.varying);
+                    found
                 }
             };
-            if found != 0 {
-                if passed.0 < from {
-                    tell(passed.1, ScannedPart::Between(passed.0, from, passed.2));
-                }
-                let mark = AnchorPosition::None(FoundNeedles(found));
-                tell(number, ScannedPart::Line(line, mark));
-                passed = (end + 1, number + 1, false);
+            if found.are_own() {
+                let position = AnchorPosition::None(found);
+                passed.line(lines, at..at + length, position, tell);
+            } else {
+                passed.has_output |= found.of_tools();
             }
-            number += 1;
-            from = end + 1;
+            at += length + 1;
         }
-        if passed.0 < lines.len() {
-            tell(
-                passed.1,
-                ScannedPart::Between(passed.0, lines.len(), passed.2),
-            );
+    }
+}
+
+/// The line around this place, which begins at or behind `from`.
+fn line_around(lines: &[u8], from: usize, at: usize) -> Range<usize> {
+    let before = lines.get(from..at).unwrap_or(&[]);
+    let behind = lines.get(at..).unwrap_or(&[]);
+    let begin = memchr::memrchr(b'\n', before).map_or(from, |end| from + end + 1);
+    begin..at + memchr::memchr(b'\n', behind).unwrap_or(behind.len())
+}
+
+/// What was passed and not told yet.
+#[derive(Default)]
+struct Passed {
+    /// Where it begins.
+    from: usize,
+    /// The number of its first line.
+    number: u64,
+    /// Whether it may have another tool's output.
+    has_output: bool,
+}
+
+impl Passed {
+    /// Tells a line, and before it what was passed.
+    fn line(
+        &mut self,
+        lines: &[u8],
+        line: Range<usize>,
+        position: AnchorPosition,
+        tell: &mut impl FnMut(u64, ScannedPart<'_>),
+    ) {
+        self.between(lines, line.start, tell);
+        self.from = line.end + 1;
+        let text = lines.get(line).unwrap_or(&[]);
+        tell(self.number, ScannedPart::Line(text, position));
+        self.number += 1;
+    }
+
+    fn between(&mut self, lines: &[u8], to: usize, tell: &mut impl FnMut(u64, ScannedPart<'_>)) {
+        if self.from < to {
+            let part = ScannedPart::Between(self.from, to, self.has_output);
+            tell(self.number, part);
+            let text = lines.get(self.from..to).unwrap_or(&[]);
+            self.number += memchr::memchr_iter(b'\n', text).count() as u64;
+            self.number += u64::from(text.last().is_some_and(|last| *last != b'\n'));
         }
-        number
+        self.has_output = false;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{ANCHORS, AnchorPosition, LineTemplates, ScannedPart};
+
+    #[test]
+    fn lines_with_needles_are_told_with_what_is_between() {
+        let text = "a step\nno word\nn1:7 NCCL INFO and NCCL again\n\nexited with code 0\nGPU0\nrror GPU0\nCCL";
+        let mut all = Vec::new();
+        let count = ANCHORS.lines(
+            text.as_bytes(),
+            &mut LineTemplates::default(),
+            |number, part| {
+                all.push(match part {
+                    ScannedPart::Line(line, AnchorPosition::None(found)) => {
+                        let line = String::from_utf8_lossy(line).into_owned();
+                        (
+                            number,
+                            format!("{line} {} {}", found.has("rror"), found.others()),
+                        )
+                    }
+                    ScannedPart::Line(_, position) => (number, format!("{position:?}")),
+                    ScannedPart::Between(from, to, output) => {
+                        (number, format!("{:?} {output}", &text[from..to]))
+                    }
+                });
+            },
+        );
+        assert_eq!(count, 8);
+        let told = all.iter().map(|(number, told)| (*number, told.as_str()));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                (0, "\"a step\\nno word\\n\" false"),
+                (2, "First(6)"),
+                (3, "\"\\n\" false"),
+                (4, "exited with code 0 false false"),
+                (5, "\"GPU0\\n\" true"),
+                (6, "rror GPU0 true true"),
+                (7, "Once(0)"),
+            ]
+        );
+    }
 
     /// The marks of the lines that are told, each with its number, and the numbers of those that another tool may have written.
     fn told(text: &str, templates: &mut LineTemplates) -> Vec<(u64, Option<AnchorPosition>)> {

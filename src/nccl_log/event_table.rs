@@ -2,12 +2,10 @@
 //!
 //! The rows are in `events.toml`. Classes are the words of the fact `event.class`.
 
-use super::pairs::Pairs;
-use super::shape_table;
-use super::text::contains;
+use std::sync::LazyLock;
 
-/// A row: the class, and what a message of it holds.
-pub(super) type Row = (&'static str, &'static [&'static str]);
+use super::row_table::{Row, RowTable};
+use super::shape_table;
 
 /// Messages that are events at either level.
 const BOTH: &[Row] = include!(concat!(env!("OUT_DIR"), "/events.both.rs"));
@@ -28,37 +26,27 @@ pub fn texts() -> impl Iterator<Item = &'static str> {
     needles.copied()
 }
 
-/// Whether all needles are in the message; one that begins with `^` is at its start.
-pub(super) fn fits(needles: &[&str], message: &[u8]) -> bool {
-    needles.iter().all(|needle| match needle.strip_prefix('^') {
-        Some(start) => message.starts_with(start.as_bytes()),
-        None => contains(message, needle),
-    })
-}
+/// The rows of both levels, and behind them those of warnings.
+static OF_WARNINGS: LazyLock<RowTable> =
+    LazyLock::new(|| RowTable::new(BOTH.iter().chain(WARNINGS)));
+static OF_BOTH: LazyLock<RowTable> = LazyLock::new(|| RowTable::new(BOTH));
+static OF_FRAMEWORK: LazyLock<RowTable> = LazyLock::new(|| RowTable::new(FRAMEWORK));
 
 /// The class of a WARN line: every one has a class.
 pub(super) fn match_warning(message: &[u8]) -> usize {
-    position(BOTH, message)
-        .or_else(|| position(WARNINGS, message).map(|at| BOTH.len() + at))
-        .unwrap_or(OTHER)
+    OF_WARNINGS.fitting(message).next().unwrap_or(OTHER)
 }
 
 /// The class of an INFO line, if it is an event.
 pub(super) fn match_info(message: &[u8]) -> Option<usize> {
-    position(BOTH, message)
+    OF_BOTH.fitting(message).next()
 }
 
 /// The class of a line without NCCL's prefix: PyTorch's, a launcher's, another library's.
 pub(super) fn match_framework(line: &[u8]) -> Option<usize> {
+    let framework = || OF_FRAMEWORK.fitting(line).next().map(|at| OTHER + 1 + at);
     let shape = shape_table::position(line).map(|at| SHAPES + at);
-    shape.or_else(|| position(FRAMEWORK, line).map(|at| OTHER + 1 + at))
-}
-
-fn position(rows: &[Row], message: &[u8]) -> Option<usize> {
-    let pairs = Pairs::of(message);
-    let may_hold = |needle: &&str| pairs.may_hold(needle.trim_start_matches('^'));
-    rows.iter()
-        .position(|(_, needles)| needles.iter().all(may_hold) && fits(needles, message))
+    shape.or_else(framework)
 }
 
 /// What a warning is that fits no row.
@@ -96,4 +84,33 @@ pub fn class(row: usize) -> &'static str {
 #[cfg(test)]
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     (0..SHAPES + shape_table::SHAPES.len()).map(class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BOTH, FRAMEWORK, OF_FRAMEWORK, OF_WARNINGS, Row, WARNINGS};
+    use crate::nccl_log::row_table::RowTable;
+    use crate::nccl_log::shape_table::SHAPES;
+
+    /// Rows that no message can reach: an earlier one fits each message that holds their needles.
+    fn shadowed(table: &RowTable, rows: &[Row]) -> Vec<Row> {
+        let is_shadowed = |(at, (_, needles)): &(usize, &Row)| {
+            let message = needles.join(" ~ ");
+            // A needle without `^` stands behind other text.
+            let message = message
+                .strip_prefix('^')
+                .map_or(format!("~ {message}"), str::to_owned);
+            table.fitting(message.as_bytes()).next() != Some(*at)
+        };
+        let rows = rows.iter().enumerate();
+        rows.filter(is_shadowed).map(|(_, row)| *row).collect()
+    }
+
+    #[test]
+    fn each_row_can_be_reached() {
+        let warnings: Vec<Row> = [BOTH, WARNINGS].concat();
+        assert_eq!(shadowed(&OF_WARNINGS, &warnings), []);
+        assert_eq!(shadowed(&OF_FRAMEWORK, FRAMEWORK), []);
+        assert_eq!(shadowed(&RowTable::new(SHAPES), SHAPES), []);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::anchor::AnchorPosition;
-use super::grams::Grams;
+use super::needles::Needles;
 use crate::left_out::{self, LeftOut};
 use crate::tool_output::{self, CUT, FoundBlocks};
 
@@ -44,9 +44,11 @@ const OUTPUTS_BOUND: &str = "a long log holds more than 1 MiB of them";
 /// What a line of NCCL has, and no line of a tool.
 static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b" NCCL "));
 
+static OF_TOOLS: LazyLock<Needles> = LazyLock::new(|| Needles::for_texts(needles()));
+
 /// Keeps lines, and finds the outputs in them at the end.
 pub(super) struct Excerpt {
-    needles: Grams,
+    needles: &'static Needles,
     lines: Vec<(u64, String)>,
     /// Bytes for which there is room while all lines are kept.
     room: usize,
@@ -71,7 +73,7 @@ impl Excerpt {
     /// Keeps so many bytes of a text from its beginning.
     pub(super) fn within(room: usize) -> Self {
         Excerpt {
-            needles: Grams::new(needles()),
+            needles: &OF_TOOLS,
             lines: Vec::new(),
             room,
             more: MORE,
@@ -105,13 +107,13 @@ impl Excerpt {
         while from < to {
             if self.is_idle() {
                 let hit = match begins && self.looks_for_tools {
-                    true => self.needles.find(text, from, to),
+                    true => self.needles.first(text.get(from..to).unwrap_or(&[])),
                     false => None,
                 };
                 let Some(hit) = hit else {
                     return;
                 };
-                let passed = text.get(from..hit.at).unwrap_or(&[]);
+                let passed = text.get(from..from + hit.at).unwrap_or(&[]);
                 if let Some(end) = memchr::memrchr(b'\n', passed) {
                     let passed = passed.get(..=end).unwrap_or(&[]);
                     number += memchr::memchr_iter(b'\n', passed).count() as u64;

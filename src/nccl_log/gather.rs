@@ -24,7 +24,8 @@ use super::launch::Launches;
 use super::line_template::LineTemplates;
 use super::message::{self, DedupScope, MessageAction, MessageGroup};
 use super::prefix::{self, LogLevel, LogWriter};
-use super::rare_grams;
+use super::setting;
+use super::several_lines;
 use super::sign::Signs;
 use super::text::{from_json, without_colours};
 use super::window::{Lines, Window};
@@ -166,7 +167,7 @@ impl Lines for Gather {
                         && self.announced.is_empty()
                         && self.excerpt.is_idle()
                         && self.signs.one_more(number, found.signs()) => {}
-                ScannedPart::Line(line, mark) if !rare_grams::goes_on(line) => {
+                ScannedPart::Line(line, mark) if !several_lines::goes_on(line) => {
                     self.excerpt.marked(line, mark, number);
                     match plain {
                         true => self.part(number, line, mark),
@@ -176,7 +177,7 @@ impl Lines for Gather {
                 ScannedPart::Line(line, _) => {
                     let end = offset(lines, line) + line.len();
                     let behind = lines.get(end..).unwrap_or(&[]);
-                    if let Some(joined) = rare_grams::joined(line, behind) {
+                    if let Some(joined) = several_lines::joined(line, behind) {
                         self.line(number, &joined, AnchorPosition::Unknown);
                     }
                 }
@@ -311,7 +312,7 @@ impl Gather {
         };
         match class {
             MessageClass::Event(row) => self.event(event_table::class(usize::from(row)), said),
-            _ if seldom && rare_grams::sets(line) => {
+            _ if seldom && setting::sets(line) => {
                 self.keep(MessageGroup::Other, DedupScope::Host, said.text, said);
             }
             MessageClass::Unlisted => self.perhaps_failure(said),

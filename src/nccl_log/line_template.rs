@@ -2,7 +2,7 @@
 //!
 //! A training writes the same line at each step. To compare a line with its template takes a fraction of a search for all needles.
 
-use super::grams::Needles;
+use super::anchor::FoundNeedles;
 
 /// Bytes that are compared at once.
 const CHUNK: usize = 8;
@@ -26,11 +26,11 @@ struct Template {
     /// The bits that count and their values, of each eight bytes; the last ones end with the line.
     chunks: Vec<(u64, u64)>,
     /// `None` if other digits could make another needle: each line is searched.
-    needles: Option<Needles>,
+    needles: Option<FoundNeedles>,
 }
 
 impl Template {
-    fn of(line: &[u8], needles: Option<Needles>) -> Self {
+    fn of(line: &[u8], needles: Option<FoundNeedles>) -> Self {
         let chunk = |bytes: &[u8; CHUNK]| {
             let mask = bytes.map(|byte| if byte.is_ascii_digit() { 0xf0 } else { 0xff });
             let mask = u64::from_le_bytes(mask);
@@ -73,7 +73,7 @@ pub(super) struct LineTemplates {
 
 impl LineTemplates {
     /// The needles of a line that has a template.
-    pub(super) fn needles(&mut self, line: &[u8]) -> Option<Needles> {
+    pub(super) fn needles(&mut self, line: &[u8]) -> Option<FoundNeedles> {
         let template = self.slots.get(line.len() % SLOTS)?.as_ref()?;
         let needles = template.needles.filter(|_| template.fits(line))?;
         self.hits += 1;
@@ -81,7 +81,7 @@ impl LineTemplates {
     }
 
     /// Makes a template of a line with these needles.
-    pub(super) fn learn(&mut self, line: &[u8], needles: Needles, varying: &VaryingNeedles) {
+    pub(super) fn learn(&mut self, line: &[u8], needles: FoundNeedles, varying: &VaryingNeedles) {
         if !LENGTHS.contains(&line.len()) || self.made > FREE + self.hits / HITS {
             return;
         }
@@ -117,17 +117,18 @@ impl VaryingNeedles {
 
 #[cfg(test)]
 mod tests {
-    use super::{LineTemplates, VaryingNeedles};
+    use super::{FoundNeedles, LineTemplates, VaryingNeedles};
 
     #[test]
     fn only_other_digits_fit() {
         let varying = VaryingNeedles::of(&["xit code 0", "GPU0", "rror"]);
         let mut templates = LineTemplates::default();
+        let found = FoundNeedles::of_bits(4);
         let line = "iteration 17 of 500, loss 2.250E+00, all is well";
-        templates.learn(line.as_bytes(), 4, &varying);
+        templates.learn(line.as_bytes(), found, &varying);
         let mut needles = |line: &str| templates.needles(line.as_bytes());
-        assert_eq!(needles(line), Some(4));
-        assert_eq!(needles(&line.replace("17", "98")), Some(4));
+        assert_eq!(needles(line), Some(found));
+        assert_eq!(needles(&line.replace("17", "98")), Some(found));
         assert_eq!(needles(&line.replace("17", "9 ")), None);
         assert_eq!(needles(&line.replace("17", "987")), None);
         for at in 0..line.len() {
@@ -145,7 +146,7 @@ mod tests {
             "GPU4 has nothing to do at the moment, it seems",
         ] {
             let mut templates = LineTemplates::default();
-            templates.learn(line.as_bytes(), 0, &varying);
+            templates.learn(line.as_bytes(), FoundNeedles::default(), &varying);
             assert_eq!(templates.needles(line.as_bytes()), None, "{line}");
         }
     }
@@ -155,7 +156,11 @@ mod tests {
         let mut templates = LineTemplates::default();
         for length in 0..2000 {
             let line = "x".repeat(length);
-            templates.learn(line.as_bytes(), 0, &VaryingNeedles::of(&[]));
+            templates.learn(
+                line.as_bytes(),
+                FoundNeedles::default(),
+                &VaryingNeedles::of(&[]),
+            );
         }
         assert!(templates.made <= super::FREE + 1, "{}", templates.made);
     }

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::anchor::AnchorPosition;
-use super::event_table::{Row, fits};
-use super::grams::Grams;
+use super::needles::Needles;
+use super::row_table::{Row, fits};
 use super::text::{number, run};
 
 /// Made once: a line is searched twice for it, and making it takes longer than a search.
@@ -81,7 +81,7 @@ pub const LAST_ERROR: &[u8] = b"Last error:";
 const BARE: &[Row] = include!(concat!(env!("OUT_DIR"), "/messages.bare.rs"));
 
 /// Of [`BARE`], how a message can begin; variables of NCCL are among them.
-static BEGINNINGS: LazyLock<Grams> = LazyLock::new(|| Grams::new(beginnings()));
+static BEGINNINGS: LazyLock<Needles> = LazyLock::new(|| Needles::for_messages(beginnings()));
 
 /// How messages can begin that only NCCL writes.
 pub(super) fn beginnings() -> impl Iterator<Item = &'static str> {
@@ -90,7 +90,7 @@ pub(super) fn beginnings() -> impl Iterator<Item = &'static str> {
 
 /// Whether the line holds the beginning of a message of NCCL, or a variable of NCCL: one look decides whether others are needed.
 pub(super) fn has_beginning(line: &[u8]) -> bool {
-    BEGINNINGS.find(line, 0, line.len()).is_some()
+    BEGINNINGS.are_in(line)
 }
 
 /// A message that somebody copied without what NCCL writes before it: its level, and the message.

@@ -2,6 +2,8 @@
 //!
 //! What a sentence reports about a setting is none: before the name stands nothing, another setting, or a word that sets one.
 
+use super::text::contains;
+
 /// Words after which a setting stands.
 const SETTERS: [&str; 10] = [
     "export", "-x", "-e", "--env", "-env", "-genv", "env", "ENV", "-", "+",
@@ -61,6 +63,12 @@ pub(super) fn announced(line: &[u8]) -> Option<&[u8]> {
 pub(super) fn with_value(name: &[u8], next: &[u8]) -> Option<Vec<u8>> {
     let value = next.trim_ascii().strip_prefix(b"value:")?.trim_ascii();
     Some([name, b": ", value].concat())
+}
+
+/// Whether a line of a command or a file sets variables of NCCL.
+pub(super) fn sets(line: &[u8]) -> bool {
+    contains(line, "NCCL_")
+        && std::str::from_utf8(line).is_ok_and(|line| settings(line).next().is_some())
 }
 
 #[cfg(test)]

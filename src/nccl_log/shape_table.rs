@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::event_table::{Row, fits};
-use super::grams::Grams;
 use super::mtu_mismatch;
+use super::needles::Needles;
+use super::row_table::{Row, RowTable};
 use super::text::contains;
 
 /// The rows: the class, or the call of libibverbs whose failure the words stand for, and what a line of it holds.
@@ -30,17 +30,21 @@ pub(super) fn needles() -> impl Iterator<Item = &'static str> {
 }
 
 /// Most lines have none of them: one look spares the rows.
-static ANY: LazyLock<Grams> = LazyLock::new(|| Grams::new(needles()));
+static ANY: LazyLock<Needles> = LazyLock::new(|| Needles::for_messages(needles()));
+static ROWS: LazyLock<RowTable> = LazyLock::new(|| RowTable::new(SHAPES));
 
 /// The first shape of a line.
 pub(super) fn position(line: &[u8]) -> Option<usize> {
-    let hit = ANY.find(line, 0, line.len())?;
+    let hit = ANY.first(line)?;
     let before = line.get(..hit.at)?;
     if is_quoted(before) || is_advice(before) || is_passed_over(line) {
         return None;
     }
-    SHAPES.iter().position(|(word, needles)| {
-        fits(needles, line) && (*word != MTU_MISMATCH || mtu_mismatch::names_both(line))
+    ROWS.fitting(line).find(|row| {
+        let is_mismatch = SHAPES
+            .get(*row)
+            .is_some_and(|(word, _)| *word == MTU_MISMATCH);
+        !is_mismatch || mtu_mismatch::names_both(line)
     })
 }
 

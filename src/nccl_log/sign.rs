@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
-use super::grams::{Grams, Needles};
+use super::needles::Needles;
 use super::text::{contains, number as whole_number, run};
 
 /// What a line shows about the program's progress.
@@ -70,6 +70,16 @@ pub(super) const NEEDLES: [&str; 21] = [
     "WorkerState.FAILED",
 ];
 
+/// Some of [`NEEDLES`], as bits.
+pub(super) type SignNeedles = u32;
+
+static SIGNS_OF: LazyLock<Needles> = LazyLock::new(|| Needles::for_messages(NEEDLES));
+
+fn needles_of(line: &[u8]) -> SignNeedles {
+    let all = SIGNS_OF.all(line);
+    all.fold(0, |bits, found| bits | 1 << found.needle)
+}
+
 /// The ends of frameworks and launchers, by what their lines hold.
 const ENDS: &[(SignKind, &[&str])] = &[
     (SignKind::Done, &["# Out of bounds values", " OK"]),
@@ -101,30 +111,30 @@ const SIGNS: usize = 512;
 const TEXT: usize = 400;
 
 /// For each row of [`ENDS`] the needles of which one is in each of its lines; a training has many lines of which none has one.
-static OF_ENDS: LazyLock<Vec<Needles>> = LazyLock::new(|| {
+static OF_ENDS: LazyLock<Vec<SignNeedles>> = LazyLock::new(|| {
     let of_row = |(_, words): &(SignKind, &[&str])| {
         bits(|needle| words.iter().any(|word| word.contains(needle)))
     };
     ENDS.iter().map(of_row).collect()
 });
 
-static OF_LOSS: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == "loss"));
+static OF_LOSS: LazyLock<SignNeedles> = LazyLock::new(|| bits(|needle| needle == "loss"));
 
 /// The needles of lines of other kinds.
-static OF_BENCHMARK: LazyLock<Needles> = LazyLock::new(|| bits(|needle| needle == ":::MLLOG"));
-static OF_STEP: LazyLock<Needles> = LazyLock::new(|| {
+static OF_BENCHMARK: LazyLock<SignNeedles> = LazyLock::new(|| bits(|needle| needle == ":::MLLOG"));
+static OF_STEP: LazyLock<SignNeedles> = LazyLock::new(|| {
     bits(|needle| needle == "loss" || MET.iter().any(|(begin, _)| *begin == needle))
 });
 
-fn bits(is: impl Fn(&str) -> bool) -> Needles {
+fn bits(is: impl Fn(&str) -> bool) -> SignNeedles {
     let needles = NEEDLES.iter().enumerate();
     needles.fold(0, |bits, (at, needle)| {
-        bits | Needles::from(is(needle)) << at
+        bits | SignNeedles::from(is(needle)) << at
     })
 }
 
 /// The kind of a line in which these needles were found, and of a step its number.
-fn read(line: &[u8], found: Needles) -> Option<(SignKind, &[u8])> {
+fn read(line: &[u8], found: SignNeedles) -> Option<(SignKind, &[u8])> {
     if found & *OF_BENCHMARK != 0 {
         return benchmark(line);
     }
@@ -193,7 +203,6 @@ fn step(line: &[u8]) -> Option<&[u8]> {
 
 /// The signs of a log.
 pub(super) struct Signs {
-    needles: Grams,
     all: Vec<Sign>,
     /// How many there were, kept or not.
     count: u64,
@@ -206,7 +215,6 @@ pub(super) struct Signs {
 impl Default for Signs {
     fn default() -> Self {
         Signs {
-            needles: Grams::new(NEEDLES),
             all: Vec::new(),
             count: 0,
             cut: false,
@@ -220,7 +228,7 @@ const ENOUGH: u64 = 64;
 
 impl Signs {
     /// Whether the line, of which these are the only needles, is one more of many steps; then it is counted, and its number is not read.
-    pub(super) fn one_more(&mut self, number: u64, found: Needles) -> bool {
+    pub(super) fn one_more(&mut self, number: u64, found: SignNeedles) -> bool {
         let last = self.all.last_mut().filter(|sign| {
             found == *OF_LOSS && sign.kind == SignKind::Step && sign.steps >= ENOUGH && !self.cut
         });
@@ -233,8 +241,8 @@ impl Signs {
     }
 
     /// Whether the line is a sign; then it is counted. `found` are its needles, where somebody looked for them.
-    pub(super) fn line(&mut self, number: u64, line: &[u8], found: Option<Needles>) -> bool {
-        let found = found.unwrap_or_else(|| self.needles.all(line, 0, 0, line.len()));
+    pub(super) fn line(&mut self, number: u64, line: &[u8], found: Option<SignNeedles>) -> bool {
+        let found = found.unwrap_or_else(|| needles_of(line));
         if found == 0 {
             return false;
         }
@@ -362,7 +370,7 @@ mod tests {
             ("srun: error: n1: Exited with exit code 1", None),
         ] {
             let line = line.as_bytes();
-            let found = Signs::default().needles.all(line, 0, 0, line.len());
+            let found = needles_of(line);
             assert_eq!(read(line, found).map(|(kind, _)| kind), shown);
         }
     }

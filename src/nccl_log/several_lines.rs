@@ -1,13 +1,6 @@
-//! What few lines hold that are not of NCCL: parts of its messages, settings; and lines that go on in the next ones.
+//! Lines that go on in the next ones.
 
 use super::setting;
-use super::text::contains;
-
-/// Whether a line of a command or a file sets variables of NCCL.
-pub(super) fn sets(line: &[u8]) -> bool {
-    contains(line, "NCCL_")
-        && std::str::from_utf8(line).is_ok_and(|line| setting::settings(line).next().is_some())
-}
 
 /// How messages end that only the lines behind them explain, and how many these are: libmlx5 dumps a completion, and Open MPI names the hosts
 /// below its sentence.
