@@ -14,6 +14,7 @@ mod fact_list;
 mod finding;
 mod fit;
 pub mod fix_script;
+mod given;
 mod headline;
 pub mod html;
 mod in_words;

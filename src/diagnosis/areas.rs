@@ -68,6 +68,15 @@ impl AreaSurvey {
         self.required && self.state != AreaState::Examined
     }
 
+    /// Of what people gave only what it holds is required; what was refused or is damaged was to
+    /// be there.
+    fn as_far_as_given(self) -> Self {
+        let is_open = matches!(self.state, AreaState::Partly | AreaState::NotExamined);
+        let is_there = |lack: &AreaGap| lack.kind != GapKind::Unavailable;
+        let required = self.required && (!is_open || self.lacks.iter().any(is_there));
+        AreaSurvey { required, ..self }
+    }
+
     /// Whether nothing more could have been seen of it.
     pub fn is_whole(&self) -> bool {
         match self.state {
@@ -76,6 +85,12 @@ impl AreaSurvey {
             AreaState::Partly | AreaState::NotExamined => false,
         }
     }
+}
+
+/// Whether people gave outputs of tools or a copied tree in place of the machine.
+pub fn is_given(facts: &Facts, node: Id) -> bool {
+    let is = |key| facts.known(node, key) == Some(true);
+    is(node::PASTED) || is(node::TREE)
 }
 
 /// Which areas are required.
@@ -99,6 +114,7 @@ pub fn survey(
     require: &RequiredAreas,
 ) -> Vec<AreaSurvey> {
     let on = facts.subject(of);
+    let is_given = *require == RequiredAreas::Own && on == Subject::Node && is_given(facts, of);
     let areas = catalogue.areas.iter().enumerate();
     let areas = areas.filter(|(_, area)| area.on == on);
     let areas: Vec<(usize, &Area)> = areas.collect();
@@ -130,7 +146,11 @@ pub fn survey(
             Some((open, decided)) => (open.as_slice(), *decided),
             None => (&[][..], 0),
         };
-        surveyor.look(index, area, (open, decided), verdicts, require)
+        let survey = surveyor.look(index, area, (open, decided), verdicts, require);
+        match is_given {
+            true => survey.as_far_as_given(),
+            false => survey,
+        }
     };
     areas.into_iter().map(look).collect()
 }

@@ -66,7 +66,7 @@ impl Root {
 /// The one directory directly below `path` that is laid out as a machine's root: archives often have it one level deeper.
 #[expect(clippy::disallowed_methods, reason = "a directory named by the user")]
 pub fn tree_below(path: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(path).ok()?.take(FILES_LIMIT).flatten();
+    let entries = std::fs::read_dir(path).ok()?.flatten();
     let is_tree = |path: &PathBuf| Root::open(path).is_ok_and(|root| root.is_of_machine());
     let mut trees = entries.map(|entry| entry.path()).filter(is_tree);
     trees.next().filter(|_| trees.next().is_none())

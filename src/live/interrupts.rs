@@ -10,8 +10,6 @@ use crate::cpu_list;
 use crate::source::{Answer, Errno, Question, Refusal};
 
 const DEVICES: &str = "/sys/class/infiniband";
-/// Vectors of a device that are looked at: no adapter has more (PCI Local Bus Specification 3.0, MSI-X).
-const VECTORS: usize = 2048;
 
 /// Answers `{"call":"interrupt_spread"}`: for each RDMA device with MSI vectors how many it has, how many different CPUs serve them, and
 /// how many of the vectors are served by a CPU that is local to the device: `{"mlx5_0":{"vectors":64,"cpus":32,"local":64}}`.
@@ -48,7 +46,7 @@ pub fn spread(root: Option<&Root>) -> Result<Answer, Refusal> {
 fn device_interrupts(root: Option<&Root>, vectors: &[Arc<str>], local: &[u64]) -> Option<Value> {
     let (mut count, mut near) = (0u64, 0u64);
     let mut served: BTreeSet<u64> = BTreeSet::new();
-    for vector in vectors.iter().take(VECTORS) {
+    for vector in vectors {
         // A vector without a handler is unused.
         let place = format!("/proc/irq/{vector}/effective_affinity_list");
         let own = text(root, &place).and_then(|text| cpu_list::numbers(&text).ok())?;

@@ -10,11 +10,11 @@ use crate::source::{Answer, Refusal};
 /// How many of those that use most CPU time are reported.
 const MOST: usize = 16;
 /// How many that run are reported: one that has just begun to take a CPU has used little yet.
-const RUNNING: usize = 64;
+const RUNNING: usize = 1024;
 /// How many processes in uninterruptible sleep are reported.
 const WAITING: usize = 64;
 
-/// Answers `processes`: `{"all","first","waiting_left_out","processes":[{"pid","name","state","cpu_ms","cpu"}]}`: `cpu` is the one on which it
+/// Answers `processes`: `{"all","first","waiting_left_out","running_left_out","processes":[{"pid","name","state","cpu_ms","cpu"}]}`: `cpu` is the one on which it
 /// ran last.
 ///
 /// Names are the kernel's (`comm`), without arguments; users are not told. Asked twice, the difference of `cpu_ms` is what a process
@@ -48,7 +48,8 @@ pub fn ask() -> Result<Answer, Refusal> {
     let waiting: Vec<&Process> = all.iter().copied().filter(|one| waits(one)).collect();
     told.extend(waiting.iter().take(WAITING));
     let runs = |process: &&&Process| process.status() == ProcessStatus::Run;
-    told.extend(all.iter().filter(runs).take(RUNNING));
+    let running: Vec<&Process> = all.iter().filter(runs).copied().collect();
+    told.extend(running.iter().take(RUNNING));
     small_sort::by_key(&mut told, |process| process.pid());
     told.dedup_by_key(|process| process.pid());
     let processes: Vec<Value> = told.into_iter().map(describe).collect();
@@ -56,6 +57,7 @@ pub fn ask() -> Result<Answer, Refusal> {
         "all": count,
         "first": first,
         "waiting_left_out": waiting.len().saturating_sub(WAITING),
+        "running_left_out": running.len().saturating_sub(RUNNING),
         "processes": processes,
     })))
 }

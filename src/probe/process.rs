@@ -79,10 +79,14 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         _ => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Process, node, members);
-    if second.is_ok() && first.waiting_left_out > 0 {
-        let (count, why) = (first.waiting_left_out, "more than 64 wait in the kernel");
-        let more = LeftOut::counted(count, "process", why);
-        super::state_left_out(facts, node, &more, &origin);
+    for (count, why) in [
+        (first.waiting_left_out, "more than 64 wait in the kernel"),
+        (first.running_left_out, "more than 1024 run"),
+    ] {
+        if second.is_ok() && count > 0 {
+            let more = LeftOut::counted(count, "process", why);
+            super::state_left_out(facts, node, &more, &origin);
+        }
     }
     let mut hogs: Vec<Hog<'_>> = Vec::new();
     for one in &first.processes {
@@ -256,6 +260,9 @@ struct ProcessSnapshot {
     /// How many others wait in the kernel; recordings before 0.2 do not say it.
     #[serde(default)]
     waiting_left_out: u64,
+    /// How many others run; recordings before 0.2 do not say it.
+    #[serde(default)]
+    running_left_out: u64,
     /// In the order of their pids.
     processes: Vec<ProcessState>,
 }
@@ -323,12 +330,18 @@ mod tests {
 
     #[test]
     fn processes_that_wait_and_were_not_read_are_said() {
-        let more = FIRST.replace(r#""first":true"#, r#""first":true,"waiting_left_out":7"#);
+        let more = FIRST.replace(
+            r#""first":true"#,
+            r#""first":true,"waiting_left_out":7,"running_left_out":1"#,
+        );
         let (facts, node) = run(&PROBE, &[CPUS, MEMORY, &more, PAUSE, SECOND]);
         let said: Vec<Arc<str>> = facts.texts(node, node::LEFT_OUT).collect();
         assert_eq!(
             said,
-            ["7 processes were not read (more than 64 wait in the kernel)".into()]
+            [
+                "7 processes were not read (more than 64 wait in the kernel)".into(),
+                "1 process was not read (more than 1024 run)".into()
+            ]
         );
         let (facts, node) = run(&PROBE, &[CPUS, MEMORY, FIRST, PAUSE, SECOND]);
         assert_eq!(facts.texts(node, node::LEFT_OUT).count(), 0);

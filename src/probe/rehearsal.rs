@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{Ask, Presence, Probe, device, inside, nccl, room};
 use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, interface, node, port};
+use crate::left_out::LeftOut;
 use crate::source::question::Call;
 use crate::source::{Errno, Question};
 
@@ -111,6 +112,10 @@ fn connections(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         return;
     };
     for said in reply.as_array().into_iter().flatten() {
+        if let Some(count) = said.get("left_out").and_then(Value::as_u64) {
+            let more = LeftOut::counted(count, "address", "more than 64 of this node");
+            super::state_left_out(facts, node, &more, &origin);
+        }
         let Some(name) = text(said, "interface") else {
             continue;
         };
@@ -292,6 +297,18 @@ mod tests {
         assert_eq!(
             said(r#""NCCL_DEBUG_FILE":"%h.log","NCCL_DEBUG":"INFO""#),
             works
+        );
+    }
+
+    #[test]
+    fn addresses_that_were_not_tried_are_said() {
+        let line =
+            r#"{"q":{"call":"rehearse_connections"},"value":[{"interface":"lo"},{"left_out":3}]}"#;
+        let (facts, node) = run(&PROBE, &[line]);
+        let said: Vec<Arc<str>> = facts.texts(node, node::LEFT_OUT).collect();
+        assert_eq!(
+            said,
+            ["3 addresses were not read (more than 64 of this node)".into()]
         );
     }
 

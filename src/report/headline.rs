@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::areas::{self, no_fault, unrecorded};
 use super::fit::fit;
-use super::{Contents, Finding, many, plural, some};
+use super::given::Given;
+use super::{Contents, Finding, NodeHead, many, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
 use crate::sentence::{Sentence, Span};
@@ -163,6 +164,10 @@ fn why_undecided(contents: &Contents) -> Sentence {
     if let Some(areas) = areas::undecided(areas) {
         return undecided.then(areas);
     }
+    if let Some(given) = given(nodes) {
+        return format!("undecided: nothing that was given could have shown an error{given}")
+            .into();
+    }
     match open.first() {
         Some(question) => {
             let missing = question.missing().into_iter().next();
@@ -173,6 +178,17 @@ fn why_undecided(contents: &Contents) -> Sentence {
             }
         }
         None => "undecided: no check could be decided".into(),
+    }
+}
+
+/// What people gave in place of all nodes, behind a colon; empty where it can only be named.
+fn given(nodes: &[NodeHead]) -> Option<String> {
+    let all: Option<Vec<&Given>> = nodes.iter().map(|node| node.given.as_ref()).collect();
+    match all?.as_slice() {
+        [] => None,
+        [one] if one.holds.is_empty() => Some(String::new()),
+        [one] => Some(format!(": {}", one.holds)),
+        several => Some(format!(": {}", plural(several.len() as u64, "node"))),
     }
 }
 
@@ -200,6 +216,9 @@ fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> Senten
             n => format!(", {n} open questions"),
         };
         return format!("no finding in the log{noted}{left}; no node was examined").into();
+    }
+    if let Some(given) = given(nodes).filter(|_| status != "healthy") {
+        return format!("no fault in what was given{given}{noted}").into();
     }
     if status != "healthy" {
         let refused = match contents.withheld {

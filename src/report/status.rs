@@ -2,7 +2,14 @@
 
 use super::{AreaLine, Contents, Policy, areas};
 use crate::check::{Catalogue, Severity};
+use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
+
+/// Whether what people gave could have shown no error.
+fn is_blind(contents: &Contents, policy: &Policy) -> bool {
+    let mut given = contents.nodes.iter().filter_map(|node| node.given.as_ref());
+    policy.require == RequiredAreas::Own && given.any(|given| !given.could_show)
+}
 
 /// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
 pub(super) fn status(
@@ -29,7 +36,7 @@ pub(super) fn status(
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
-    } else if contents.has_unknown_failure {
+    } else if contents.has_unknown_failure || is_blind(contents, policy) {
         (Exit::Undecided, "undecided")
     } else if contents.withheld == 0 && areas::are_whole(&contents.areas) {
         (Exit::Healthy, "healthy")

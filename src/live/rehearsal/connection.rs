@@ -19,11 +19,12 @@ const MOST: usize = 64;
 /// An interface and one of its addresses.
 type InterfaceAddress = (String, IpAddr);
 
-/// Connects to the first address of each interface that is up.
+/// Connects to the first address of each interface that is up; a last element says how many were left out.
 pub(super) fn each_address() -> Result<Value, Refusal> {
     let mut places = addresses()?;
-    places.truncate(MOST);
     places.retain(|(name, _)| !is_of_router(name));
+    let left_out = places.len().saturating_sub(MOST);
+    places.truncate(MOST);
     let tried = try_each(places.clone(), |(_, address), at| connect(*address, at));
     let named = places.iter().zip(tried).map(|((name, _), ended)| {
         let mut value = match ended.map(said) {
@@ -35,7 +36,8 @@ pub(super) fn each_address() -> Result<Value, Refusal> {
         value["interface"] = json!(name);
         value
     });
-    Ok(named.collect())
+    let more = (left_out > 0).then(|| json!({ "left_out": left_out }));
+    Ok(named.chain(more).collect())
 }
 
 fn connect(address: IpAddr, at: &dyn Fn(&'static str)) -> Result<(), Failed> {

@@ -7,9 +7,6 @@ use crate::fact::{Fact, Origin, Seconds, present};
 use crate::probe::{Ask, whole_number};
 use crate::source::Question;
 
-/// More than any driver has.
-const STATES: usize = 16;
-
 /// How long waking from the deepest state takes that the first CPU may enter.
 ///
 /// All CPUs have the same states, and tools disable one on all of them: the first represents the rest.
@@ -20,7 +17,7 @@ pub(super) fn latency(ask: &Ask<'_>) -> Fact<Seconds> {
     let mut deepest: (u64, Origin) = (0, origin);
     let mut missing = None;
     let states: Vec<&Arc<str>> = names.iter().filter(|n| n.starts_with("state")).collect();
-    for state in states.into_iter().take(STATES) {
+    for state in states {
         let latency = ask.parse(format!("{dir}/{state}/latency"), whole_number);
         let disabled = ask.parse(format!("{dir}/{state}/disable"), whole_number);
         match (latency, disabled) {
