@@ -2,29 +2,23 @@
 
 pub mod ablate;
 pub mod advise;
-mod bad_arguments;
-mod baseline;
 pub mod bench;
-pub mod budget;
 pub mod check;
 pub mod collect_script;
 pub mod completions;
 pub mod deferred;
-pub mod evidence;
 pub mod expect;
 pub mod explain;
 mod explain_page;
 #[cfg(test)]
 mod fact_use_tests;
 pub mod facts;
-mod fresh_recordings;
 mod help_end;
 pub mod hosts;
 pub mod input;
 pub mod integrate;
 pub mod judging;
 pub mod log;
-pub mod many;
 pub mod nccl_env;
 mod option_values;
 pub mod output;
@@ -45,10 +39,12 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::examine::budget::{self, ClusterMemory, Foreign};
+use crate::examine::given::{Given, MachineRequest};
+use crate::examine::unusable;
 use crate::exit::Exit;
-use crate::terminal;
-use budget::Foreign;
 use deferred::Deferred;
+use output::StandardError;
 
 /// Diagnose a node's RDMA network and GPUs, and say what to do about it. Changes nothing.
 ///
@@ -165,21 +161,23 @@ pub struct AskArgs {
 }
 
 impl AskArgs {
-    /// How this machine is asked before it is measured.
-    pub fn of_this_machine(deadline: std::time::Duration) -> Self {
-        AskArgs {
-            root: None,
-            sample: None,
-            nccl: None,
-            job: None,
-            no_rehearsal: false,
-            deadline: Some(deadline),
+    /// How the machine, or the tree, is asked.
+    pub fn request(&self) -> MachineRequest {
+        MachineRequest {
+            sample: self.sample,
+            nccl: self.nccl.clone(),
+            job: self.job,
+            no_rehearsal: self.no_rehearsal,
+            deadline: self.deadline,
         }
     }
 
-    /// When probing stops.
-    pub fn deadline(&self) -> std::time::Duration {
-        self.deadline.unwrap_or(std::time::Duration::from_secs(20))
+    /// The machine, or the tree, that is asked.
+    pub fn given(&self) -> Given {
+        match &self.root {
+            Some(root) => Given::Tree(root.clone(), self.request()),
+            None => Given::Machine(self.request()),
+        }
     }
 }
 
@@ -281,7 +279,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         },
     };
     match foreign(&command) {
-        Some(foreign) => budget::foreign(&foreign, || run_command(&command)),
+        Some(foreign) => budget::foreign(&foreign, &StandardError, || run_command(&command)),
         None => run_command(&command),
     }
 }
@@ -291,7 +289,7 @@ fn foreign(command: &Command) -> Option<Foreign> {
     let is_recorded = match command {
         Command::Check(args) => return args.foreign(),
         Command::Log(args) => return Some(args.foreign()),
-        Command::Test(_) => return Some(Foreign::of_several(many::ClusterMemory::default())),
+        Command::Test(_) => return Some(Foreign::of_several(ClusterMemory::default())),
         Command::Expect(_) => true,
         Command::Facts(args) => args.node.recording.is_some(),
         Command::Topo(args) => args.node.recording.is_some(),
@@ -328,16 +326,5 @@ fn run_command(command: &Command) -> anyhow::Result<Exit> {
 
 /// How the program ends: an error is said.
 pub fn ended(result: anyhow::Result<Exit>) -> Exit {
-    result.unwrap_or_else(|error| {
-        terminal::say(&format!("rdma-doctor: {error:#}"));
-        if error.is::<input::BadInput>() {
-            Exit::Input
-        } else if error.is::<input::BadUsage>() {
-            Exit::Usage
-        } else if error.is::<input::NoReportInTime>() {
-            Exit::Deadline
-        } else {
-            Exit::Internal
-        }
-    })
+    unusable::ended(result, &StandardError)
 }

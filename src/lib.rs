@@ -35,6 +35,7 @@ pub mod cluster;
 mod cpu_list;
 pub mod derive;
 pub mod diagnosis;
+pub mod examine;
 pub mod exit;
 pub mod fact;
 pub mod launch;

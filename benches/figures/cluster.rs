@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::source::recording::Recording;
 
 use super::tree::Tree;
@@ -61,7 +61,7 @@ impl Node {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
         let recording = Recording::open(&fixtures.join(FIXTURE))?;
         Ok(Node {
-            text: record::to_text(&recording, None),
+            text: recording_text::to_text(&recording, None),
             store: Tree::empty("cluster")?,
         })
     }

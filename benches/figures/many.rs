@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use rdma_doctor::check::{Catalogue, judge};
-use rdma_doctor::cli::input;
-use rdma_doctor::cli::many::judged;
+use rdma_doctor::examine::many::judged;
+use rdma_doctor::examine::one;
 use rdma_doctor::report::{Policy, report};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire;
@@ -166,7 +166,7 @@ impl Node {
             let recordings = [Recording::open(&path)?];
             let read = Instant::now();
             // What `check` does, in its parts.
-            let (facts, nodes) = input::facts(&recordings);
+            let (facts, nodes) = one::facts(&recordings);
             let established = Instant::now();
             let verdicts = judge(catalogue, &facts);
             let decided = Instant::now();

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::{input, many};
+use rdma_doctor::examine::{many, one};
 use rdma_doctor::report::baseline::{self, BaselineChanges};
 use rdma_doctor::report::expectation::Expectation;
 use rdma_doctor::report::text::{self, Detail};
@@ -55,9 +55,9 @@ pub fn judged(recordings: &[Recording]) -> Report {
 /// The drawing of a machine; none of a log.
 fn drawing(recording: &Recording) -> html::Markup {
     let own = std::slice::from_ref(recording);
-    let (mut facts, nodes) = input::facts_within(CATALOGUE.limits.clone(), own);
+    let (mut facts, nodes) = one::facts_within(CATALOGUE.limits.clone(), own);
     super::without_a_bug(&facts);
-    let verdicts = many::verdicts(&CATALOGUE, &mut facts, &nodes, own);
+    let verdicts = one::verdicts(&CATALOGUE, &mut facts, &nodes, own);
     let drawn = nodes
         .first()
         .map(|node| html::of_node(&CATALOGUE, &facts, &verdicts, node.id));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::fact::Facts;
 use rdma_doctor::probe;
 use rdma_doctor::source::recording::{Recording, RecordingBudget};
@@ -23,7 +23,7 @@ pub fn run(bytes: &[u8]) {
         probe::establish(&recording, &mut facts);
         super::without_a_bug(&facts);
         // What is written is read again.
-        let text = record::to_text(&recording, Some(Key::from_text("fuzzed")));
+        let text = recording_text::to_text(&recording, Some(Key::from_text("fuzzed")));
         let again = Recording::read(text.as_bytes(), Path::new("redacted"));
         assert!(again.is_ok(), "{:?}", again.err());
     }

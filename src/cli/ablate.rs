@@ -17,8 +17,9 @@ use super::bench::measuring::{self, MeasureArgs, bytes};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::input::{self, BadInput, BadUsage, bad_usage};
 use super::together::{TogetherArgs, starter};
-use super::{MeasurementFormat, many, output, seconds};
+use super::{MeasurementFormat, output, seconds};
 use crate::check::Catalogue;
+use crate::examine::one::Judged;
 use crate::exit::Exit;
 use crate::fact::Facts;
 use crate::fact::Subject;
@@ -324,16 +325,13 @@ fn show(
     }
     // The question is what the paths are worth, not whether the node is fit.
     catalogue.areas.retain(|area| &*area.name == "measurement");
-    let limits = catalogue.limits.clone();
-    let own = std::slice::from_ref(recording);
-    let (mut facts, nodes) = input::facts_within(limits, own);
-    let Some(node) = nodes.first().map(|node| node.id) else {
+    let mut judged = Judged::new(&catalogue, std::slice::from_ref(recording));
+    let Some(node) = judged.nodes.first().map(|node| node.id) else {
         return Ok(Exit::Undecided);
     };
-    let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
-    let ablation = Ablation::of(&facts, node);
-    let verdicts = answer::relevant(&catalogue, &facts, verdicts);
-    let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, &Policy::default());
+    let ablation = Ablation::of(&judged.facts, node);
+    judged.verdicts = answer::relevant(&catalogue, &judged.facts, judged.verdicts);
+    let mut report = judged.report(&Policy::default());
     headline(&mut report, &catalogue, &ablation, why.as_deref());
     if !machine {
         report.nodes.clear();

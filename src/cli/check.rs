@@ -1,28 +1,23 @@
 //! `rdma-doctor check`: from a machine, or its recording, to a verdict.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::thread::Builder;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::bench::measuring::bytes_within;
-use super::budget::{self, Foreign, REPORTING};
-use super::hosts;
-use super::input::{BadInput, BadUsage, bad_usage};
+use super::input::{self, BadUsage, bad_usage};
 use super::judging::JudgeArgs;
-use super::many::ClusterMemory;
-use super::together::meet::{self, Outcome};
-use super::together::{self, NodePlacement, Role, TogetherArgs};
-use super::{AskArgs, SelectArgs, baseline, evidence, input, log, many, output};
-use crate::check::Catalogue;
+use super::output::{self, StandardError};
+use super::together::{self, Role, TogetherArgs};
+use super::{AskArgs, SelectArgs, hosts};
+use crate::examine::budget::{self, ClusterMemory, Foreign};
+use crate::examine::examination::{Checks, Examination};
+use crate::examine::examine;
+use crate::examine::given::{Given, LaunchRequest};
 use crate::exit::Exit;
-use crate::live::{self, deadline, judging_child};
 use crate::nodeset;
-use crate::probe::nccl_log;
-use crate::report::{self, Policy, Report, html, json, text};
-use crate::source::recording::Recording;
+use crate::report::{Report, json, text};
 use crate::terminal;
 
 /// Judge this machine, a copied tree, or recordings.
@@ -105,230 +100,71 @@ fn memory(text: &str) -> Result<ClusterMemory, String> {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let policy = &args.judge.policy()?;
-    if !args.with.is_empty() {
-        return with_results(args, policy);
+    let Some(given) = parse_given(args)? else {
+        return Ok(Exit::Healthy);
+    };
+    let select = &args.select;
+    let are_plain = select.only.is_empty() && select.skip.is_empty() && select.checks.is_empty();
+    let examination = Examination {
+        given,
+        with: &args.with,
+        each: args.each,
+        expected: args.expected()?,
+        baseline: args.baseline.as_deref(),
+        draws: args.judge.draws(),
+        deadline: args.ask.deadline,
+        memory: args.memory,
+        policy,
+        checks: Checks {
+            read: &|| input::catalogue(select),
+            are_chosen: !are_plain || select.waivers.is_some(),
+        },
+        sink: &StandardError,
+    };
+    examine(&examination, &|reports| shown(args, reports))
+}
+
+/// What is examined; nothing where another process of this node acts for it.
+fn parse_given(args: &CheckArgs) -> anyhow::Result<Option<Vec<Given>>> {
+    let given: Vec<Given> = match args.recordings.as_slice() {
+        [] => vec![args.ask.given()],
+        paths => paths.iter().map(|path| budget::given_at(path)).collect(),
+    };
+    let is_recording = |given: &Given| matches!(given, Given::Recording(_));
+    if !args.with.is_empty() || !args.recordings.is_empty() && !given.iter().all(is_recording) {
+        return Ok(Some(given));
     }
-    let hosts = hosts::named(&args.together.hosts)?;
-    if let Some(reports) = evidence::reports(args, policy)? {
-        return shown(args, &reports);
+    if let Some(request) = hosts::request(&args.together, &args.ask)? {
+        return Ok(Some(vec![Given::Hosts(request)]));
     }
-    // A check of recordings, a tree, or other hosts examines no node that others wait for.
-    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none() && hosts.is_none();
-    let role = together::role(&args.together, of_this_machine)?;
-    if args.baseline.is_some()
-        && (args.recordings.len() > 1 || args.expect.is_some() || role.is_some())
-    {
+    // A check of recordings, or of a tree, examines no node that others wait for.
+    let of_this_machine = args.recordings.is_empty() && args.ask.root.is_none();
+    let place = match together::role(&args.together, of_this_machine)? {
+        None => return Ok(Some(given)),
+        Some(Role::Idle) => return Ok(None),
+        Some(Role::Node(place)) => *place,
+    };
+    if args.baseline.is_some() {
         return Err(bad_usage("--baseline: for one node, not several"));
     }
-    let several = args.recordings.len() > 1 || args.each || args.expect.is_some();
-    if role.is_none() && hosts.is_none() && !several {
-        return alone(args, policy);
-    }
-    let catalogue = input::catalogue(&args.select)?;
-    if let Some(deadline) = args.ask.deadline {
-        end_of_several(
-            deadline + args.together.wait,
-            role.as_ref(),
-            hosts.is_some(),
-        );
-    }
-    match (role, hosts) {
-        (Some(Role::Idle), _) => Ok(Exit::Healthy),
-        (Some(Role::Node(place)), _) => launched(args, &place, &catalogue, policy),
-        (None, Some(hosts)) => {
-            let (ask, wait) = (&args.ask, args.together.wait);
-            let given = hosts::gather(&args.together.hosts, &hosts, wait, ask, args.memory)?;
-            budget::bounded(Some(args.memory), || {
-                let report = many::of_hosts(&catalogue, &hosts, &given, args.memory, policy)?;
-                shown(args, &[report])
-            })
-        }
-        (None, None) if args.each => shown(args, &each(args, &catalogue, policy)?),
-        (None, None) => {
-            let limits = (args.expected()?, args.memory);
-            let report = many::files(&catalogue, &args.recordings, limits, policy)?;
-            shown(args, &[report])
-        }
-    }
-}
-
-/// Ends a check of several nodes that takes longer than they may take to answer and their report
-/// to be written. A node of another rank may wait as long for rank 0 to begin.
-fn end_of_several(answering: Duration, role: Option<&Role>, of_hosts: bool) {
-    let of_all = answering + REPORTING;
-    match role {
-        Some(Role::Node(place)) if place.own.rank > 0 => deadline::end_after(answering + of_all),
-        Some(Role::Node(_)) => deadline::end_after(of_all),
-        None if of_hosts => deadline::end_after(of_all),
-        Some(Role::Idle) | None => {}
-    }
-}
-
-/// Judges one node by itself, by the deadline.
-fn alone(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Exit> {
-    let Some(path) = args.recordings.first() else {
-        deadline::end_after(args.ask.deadline() + REPORTING);
-        return shown(args, &[one(args, policy)?]);
+    let own = match <[Given; 1]>::try_from(given) {
+        Ok([own]) => own,
+        Err(_) => return Err(bad_usage("one RECORDING replaces this node, not several")),
     };
-    let report = budget::file(path, || one(args, policy));
-    let report = report.unwrap_or_else(|why| Err(BadInput::of(path, why).into()))?;
-    shown(args, &[report])
-}
-
-/// Takes part in a launch; rank 0 judges all, and tells the others.
-fn launched(
-    args: &CheckArgs,
-    place: &NodePlacement,
-    catalogue: &Catalogue,
-    policy: &Policy,
-) -> anyhow::Result<Exit> {
-    let own = || match args.recordings.as_slice() {
-        [] => input::record(&args.ask),
-        [one] => Ok(input::open_recording(one)?),
-        _ => Err(bad_usage("one RECORDING replaces this node, not several")),
-    };
-    let times = (args.ask.deadline(), args.fanin);
-    match meet::run(place, &args.together, times, own, args.memory)? {
-        Outcome::VerdictOfRank0(exit) => Ok(exit),
-        Outcome::Gathered(nodes) => {
-            let exit = budget::bounded(Some(args.memory), || {
-                let report = nodes.judged(catalogue, args.memory, policy);
-                let exit = shown(args, std::slice::from_ref(&report))?;
-                judging_child::note(&report.headline.to_string());
-                Ok(exit)
-            })?;
-            let headline = judging_child::noted();
-            if !headline.is_empty() {
-                nodes.tell(headline, exit);
-            }
-            Ok(exit)
-        }
-    }
-}
-
-/// Judges each recording alone.
-fn each(args: &CheckArgs, catalogue: &Catalogue, policy: &Policy) -> anyhow::Result<Vec<Report>> {
-    // As many at a time as there are processors: of ten thousand recordings few are in memory.
-    let (mut last, mut reports) = (None, Vec::with_capacity(args.recordings.len()));
-    let budget = args.memory.of_each();
-    let judge = |path: &Path| {
-        let one = Recording::open_within(path, budget).map_err(|error| error.to_string())?;
-        Ok(many::judged(catalogue, &[one], policy))
-    };
-    let judged = |at: usize| {
-        let path = &args.recordings[at];
-        let report = budget::file(path, || judge(path));
-        report.unwrap_or_else(|why| Err(format!("{}: {why}", terminal::path(path))))
-    };
-    many::each(args.recordings.len(), args.memory, judged, |_, report| {
-        // The others go on.
-        reports.push(report.unwrap_or_else(|why: String| {
-            last = Some(BadInput(why.clone()));
-            Report::without_nodes(&why)
-        }));
-    });
-    match last {
-        Some(error) if reports.iter().all(|report| report.nodes.is_empty()) => Err(error.into()),
-        _ => Ok(reports),
-    }
+    Ok(Some(vec![Given::Launch(Box::new(LaunchRequest {
+        place,
+        own,
+        wait: args.together.wait,
+        deadline: args.ask.request().deadline(),
+        fanin: args.fanin,
+        exit_on: args.together.exit_on,
+    }))]))
 }
 
 /// Writes the reports, and gives the exit status.
 fn shown(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<Exit> {
     show(args, reports)?;
     Ok(exit_of(args, reports))
-}
-
-/// Judges one node by itself: this machine, a tree, or a recording. The checks are read while the node is.
-fn one(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Report> {
-    // What may be mistyped is looked at before a machine is asked, which can take long.
-    let select = &args.select;
-    let plain = select.only.is_empty() && select.skip.is_empty() && select.checks.is_empty();
-    let plain = plain && select.waivers.is_none();
-    let first = match args.recordings.is_empty() && !plain {
-        true => Some(input::catalogue(select)?),
-        false => None,
-    };
-    std::thread::scope(|scope| {
-        let reading = match first {
-            Some(catalogue) => Err(catalogue),
-            None => match Builder::new().spawn_scoped(scope, || input::catalogue(select)) {
-                Ok(reading) => Ok(reading),
-                // Without a thread it is read first.
-                Err(_) => Err(input::catalogue(select)?),
-            },
-        };
-        let recording = match args.recordings.as_slice() {
-            [] => input::record(&args.ask).map(|recording| vec![recording]),
-            paths => input::open(paths),
-        };
-        let catalogue = match reading {
-            Err(catalogue) => catalogue,
-            Ok(reading) => match reading.join() {
-                Ok(catalogue) => catalogue?,
-                Err(panic) => std::panic::resume_unwind(panic),
-            },
-        };
-        // The process ends when the report is out: to take apart what it was drawn from would be for nothing.
-        let recordings: &'static [Recording] = recording?.leak();
-        let (mut facts, nodes) = input::facts_within(catalogue.limits.clone(), recordings);
-        let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, recordings);
-        let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy);
-        if let Some(path) = &args.baseline {
-            report.baseline = Some(baseline::changes(
-                path,
-                &catalogue,
-                policy,
-                &report,
-                (&facts, recordings),
-            )?);
-        }
-        if let ([node], true) = (nodes.as_slice(), args.judge.draws()) {
-            report.drawn = html::of_node(&catalogue, &facts, &verdicts, node.id)?;
-        }
-        std::mem::forget((catalogue, facts));
-        Ok(report)
-    })
-}
-
-/// Reports on machines, and on what ran on them.
-fn with_results(args: &CheckArgs, policy: &Policy) -> anyhow::Result<Exit> {
-    let catalogue = input::catalogue(&args.select)?;
-    let recordings = match args.recordings.as_slice() {
-        [] => vec![input::record(&args.ask)?],
-        paths => input::open(paths)?,
-    };
-    budget::bounded(None, || {
-        let with = || log::log(&args.with, None);
-        let results = judging_child::endless_input("the results", with);
-        let results = results.map_err(|why| BadInput(format!("--with: {why}")))??;
-        refuse_unrecognised(&args.with, &results)?;
-        let all = [recordings.as_slice(), &[results]].concat();
-        let judge = || many::judged(&catalogue, &all, policy);
-        let report = judging_child::input("nodes and results", judge);
-        shown(args, &[report.map_err(BadInput)?])
-    })
-}
-
-/// A result in which nothing is recognised was given for nothing: whoever gave it believes that it
-/// was judged.
-fn refuse_unrecognised(with: &[PathBuf], results: &Recording) -> Result<(), BadInput> {
-    let recognised = nccl_log::recognised(results);
-    let is_below = |path: &PathBuf| {
-        let path = terminal::path(path);
-        recognised
-            .iter()
-            .any(|file| Path::new(&**file).starts_with(&path))
-    };
-    let is_recording = matches!(with, [one] if live::log::is_recording(one));
-    match with.iter().find(|path| !is_below(path)) {
-        Some(path) if !is_recording || recognised.is_empty() => {
-            let why = "holds no line of NCCL, no result of a benchmark, and no output of a tool \
-                       that is read";
-            Err(BadInput::of(path, why))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Writes the reports.

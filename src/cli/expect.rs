@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use super::input::{self, BadInput};
 use super::{output, site_config};
 use crate::check::{InventoryItem, items_of};
+use crate::examine::one;
 use crate::exit::Exit;
 use crate::fact::Value;
 use crate::fact::inventory::InventoryKind as Kind;
@@ -50,7 +51,7 @@ pub fn run(args: &ExpectArgs) -> anyhow::Result<Exit> {
     let mut count = 0;
     for path in recordings {
         for recording in input::open(&[path])? {
-            let (facts, of) = input::facts(&[recording]);
+            let (facts, of) = one::facts(&[recording]);
             if of.is_empty() {
                 return Err(BadInput::of(path, "a recording of no node").into());
             }

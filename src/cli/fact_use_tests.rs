@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::input;
 use super::nccl_env;
 use crate::check::{Catalogue, judge};
 use crate::derive::derive;
+use crate::examine::one;
 use crate::fact::reads::{Read, during};
 use crate::fact::{Facts, Subject};
 use crate::measure::plan::p2p::{NAME, Results};
@@ -89,7 +89,7 @@ fn read(recording: &Recording) -> Read {
         let none = Catalogue::default();
         let verdicts = judge(&none, &facts);
         let nodes: Vec<_> = node
-            .map(|node| input::recorded(recording, node))
+            .map(|node| one::recorded(recording, node))
             .into_iter()
             .collect();
         let report = report::report(

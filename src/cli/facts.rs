@@ -7,7 +7,8 @@ use crate::terminal::Paint;
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
 
-use super::{Format, NodeArgs, input, many, output};
+use super::{Format, NodeArgs, input, output};
+use crate::examine::{many, one};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
 use crate::report::difference::{Difference, differences};
@@ -52,7 +53,7 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
         let recorded = input::open(&[path])?;
         let examined = input::recordings(&args.node)?;
         let pseudonyms = recorded.iter().chain(&examined).any(|r| r.header.redacted);
-        let ((there, _), (here, _)) = (input::facts(&recorded), input::facts(&examined));
+        let ((there, _), (here, _)) = (one::facts(&recorded), one::facts(&examined));
         let found = differences(&there, &here, pseudonyms);
         let (catalogue, policy) = (input::site_catalogue()?, Policy::default());
         let report = |all: &[_]| many::judged(&catalogue, all, &policy);

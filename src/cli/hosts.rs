@@ -1,22 +1,17 @@
-//! Hosts that are reached over ssh: who they are, and how. For `rdma-doctor check` each records itself, and all are judged here; what measures is started on
-//! them ([`super::together::starter`]).
+//! Hosts that are reached over ssh: who they are, and how. For `rdma-doctor check` each records itself ([`crate::examine::hosts`]); what measures is started
+//! on them ([`super::together::starter`]).
 
-use crate::live::{clock, environment};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use clap::Args;
 
+use super::AskArgs;
 use super::input::{BadInput, BadUsage, bad_usage};
-use super::many::{ClusterMemory, Given};
-use super::{AskArgs, many, output};
+use super::together::TogetherArgs;
 use crate::cluster::hostfile;
-use crate::cluster::ssh::{RemoteCommand, RemoteError};
-use crate::live::files;
-use crate::live::worker::Progress;
+use crate::examine::given::HostsRequest;
+use crate::live::{environment, files};
 use crate::nodeset;
-use crate::sentence::shell::quoted;
 use crate::terminal;
 
 /// How hosts are reached over ssh.
@@ -48,9 +43,6 @@ pub struct HostsArgs {
     pub fanout: u16,
 }
 
-/// The longest recording that is taken of a host, packed.
-const MOST: u64 = 64 << 20;
-
 /// The hosts that the arguments name; `None` where they name none.
 ///
 /// # Errors
@@ -79,16 +71,12 @@ pub fn named(args: &HostsArgs) -> anyhow::Result<Option<Vec<String>>> {
     Ok(Some(hosts))
 }
 
-/// How a command is run on a host, and how long it may take.
+/// The words of the command that reaches a host.
 ///
 /// # Errors
 ///
 /// What reaches a host, or is there, is no command.
-pub fn remote(
-    args: &HostsArgs,
-    command: String,
-    deadline: Duration,
-) -> anyhow::Result<RemoteCommand> {
+pub fn ssh(args: &HostsArgs) -> anyhow::Result<Vec<String>> {
     let said = args
         .ssh
         .clone()
@@ -98,88 +86,25 @@ pub fn remote(
     if ssh.is_empty() || args.remote.trim().is_empty() {
         return Err(bad_usage("--ssh and --remote are commands, and not empty"));
     }
-    Ok(RemoteCommand {
-        ssh,
-        command,
-        deadline,
-        max_output: MOST,
-    })
+    Ok(ssh)
 }
 
-/// Asks all hosts for a recording of themselves: what each gave, or why it gave none. A deadline
-/// that is named holds for all of them together.
+/// The hosts that the arguments name, and how each is asked for a recording of itself; `None` where they name none.
 ///
 /// # Errors
 ///
-/// What reaches a host, or is there, is no command.
-pub fn gather(
-    args: &HostsArgs,
-    hosts: &[String],
-    wait: Duration,
-    ask: &AskArgs,
-    memory: ClusterMemory,
-) -> anyhow::Result<Vec<Result<Given, RemoteError>>> {
-    let of_each = ask.deadline() + wait;
-    let ends = ask.deadline.map(|_| clock::now() + of_each);
-    let mut remote = remote(args, command(&args.remote, ask), of_each)?;
-    // All are kept until the last one came.
-    remote.max_output = memory.message(hosts.len() as u64);
-    let done = AtomicU64::new(0);
-    let give = |at: usize| {
-        let mut this_host = remote.clone();
-        if let Some(ends) = ends {
-            this_host.deadline = ends.saturating_duration_since(clock::now());
-        }
-        let asked = clock::wall_clock();
-        let given = this_host.run(&hosts[at]);
-        let between = (asked, clock::wall_clock());
-        let count = done.fetch_add(1, Ordering::Relaxed) + 1;
-        output::counted(count, hosts.len() as u64, "hosts done");
-        Ok(Given {
-            bytes: given?,
-            between,
-        })
+/// Those of [`named`] and [`ssh`].
+pub fn request(together: &TogetherArgs, ask: &AskArgs) -> anyhow::Result<Option<HostsRequest>> {
+    let args = &together.hosts;
+    let Some(names) = named(args)? else {
+        return Ok(None);
     };
-    let mut all = Vec::with_capacity(hosts.len());
-    many::each_of(hosts.len(), args.fanout.into(), give, |_, given| {
-        all.push(given)
-    });
-    output::progress(Progress::Done);
-    Ok(all)
-}
-
-/// What the shell of a host runs.
-fn command(doctor: &str, ask: &AskArgs) -> String {
-    let mut text = format!(
-        "{doctor} record --no-redact --output=-.zst --deadline {}",
-        ask.deadline().as_secs_f64()
-    );
-    if let Some(pause) = ask.sample {
-        text.push_str(&format!(" --sample {}", pause.as_secs_f64()));
-    }
-    if ask.no_rehearsal {
-        text.push_str(" --no-rehearsal");
-    }
-    if let Some(nccl) = &ask.nccl {
-        text.push_str(&format!(" --nccl {}", quoted(nccl)));
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_of_the_user_stays_one_word_on_the_other_side() {
-        let ask = AskArgs {
-            sample: Some(Duration::from_millis(1500)),
-            nccl: Some("/opt/it's here/libnccl.so; reboot".into()),
-            ..AskArgs::of_this_machine(Duration::from_secs(20))
-        };
-        assert_eq!(
-            command("sudo -n rdma-doctor", &ask),
-            r"sudo -n rdma-doctor record --no-redact --output=-.zst --deadline 20 --sample 1.5 --nccl '/opt/it'\''s here/libnccl.so; reboot'"
-        );
-    }
+    Ok(Some(HostsRequest {
+        names,
+        ssh: ssh(args)?,
+        doctor: args.remote.clone(),
+        fanout: args.fanout.into(),
+        wait: together.wait,
+        machine: ask.request(),
+    }))
 }

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::input::BadUsage;
 use super::{AskArgs, Format, input, output};
+use crate::examine::one;
 use crate::exit::Exit;
 use crate::fact::device::NodeType;
 use crate::fact::nccl_version::Version;
@@ -50,7 +51,7 @@ pub fn run(args: &NcclEnvArgs) -> anyhow::Result<Exit> {
             recording.replace("nccl", Question::call("nccl_libraries", []), named.clone());
         }
     }
-    let (facts, nodes) = input::facts(&recordings);
+    let (facts, nodes) = one::facts(&recordings);
     for node in nodes.into_iter().map(|node| node.id) {
         output::print(|out| match args.format {
             Format::Text => text(out, &facts, node),

@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use serde::Serialize;
 
 use super::Color;
+use crate::examine::sink::Sink;
 use crate::live::clock;
 use crate::live::files::{self, is_terminal};
 use crate::live::worker::Progress;
@@ -62,6 +63,19 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Re
 /// Tells a person what is not in the report.
 pub fn say(what: &str) {
     terminal::say(&format!("rdma-doctor: {what}"));
+}
+
+/// Standard error, for what is examined.
+pub struct StandardError;
+
+impl Sink for StandardError {
+    fn progress(&self, event: Progress<'_>) {
+        progress(event);
+    }
+
+    fn say(&self, what: &str) {
+        say(what);
+    }
 }
 
 /// Writes a value as JSON that people can read.
@@ -144,15 +158,6 @@ pub fn height() -> Option<usize> {
     Some(size.ws_row.into()).filter(|rows| *rows > 0)
 }
 
-/// A line on standard error that counts those of whom something is expected; nothing where that is no terminal.
-pub fn counted(count: u64, of: u64, what: &str) {
-    let mut err = io::stderr();
-    if is_terminal(err.as_fd()) {
-        // A terminal that does not take the line misses nothing of the report.
-        let _ = write!(err, "\r\x1b[K{count} of {of} {what}").and_then(|()| err.flush());
-    }
-}
-
 /// When a measurement began, and of which run a plain line was written.
 static MEASURING: Mutex<Option<(Instant, String)>> = Mutex::new(None);
 
@@ -197,7 +202,10 @@ pub fn progress(event: Progress<'_>) {
                 false => Ok(()),
             }
         }
-        Progress::Waiting(_) => Ok(()),
+        Progress::Counted { count, of, what } if on_terminal => {
+            write!(err, "\r\x1b[K{count} of {of} {what}")
+        }
+        Progress::Waiting(_) | Progress::Counted { .. } => Ok(()),
     };
     let _ = err.flush();
 }

@@ -1,6 +1,6 @@
 //! `rdma-doctor record`: a machine's replies, for a verdict elsewhere.
 
-use crate::live::{environment, random};
+use crate::live::random;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,15 @@ use clap::Args;
 
 use super::input::{self, BadInput, bad_usage};
 use super::{AskArgs, output, seconds};
+use crate::examine::given::open_recording;
+use crate::examine::recording_text::to_text;
 use crate::exit::Exit;
 use crate::fact::Facts;
 use crate::live;
 use crate::live::worker::{self, ChildSettings};
 use crate::probe::{Ask, PROBES};
 use crate::source::recording::Recording;
-use crate::source::redact::{Key, Redactor};
+use crate::source::redact::Key;
 use crate::source::wire;
 use crate::terminal;
 
@@ -61,7 +63,7 @@ pub struct ProbeArgs {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &RecordArgs) -> anyhow::Result<Exit> {
     if let Some(from) = &args.from {
-        let recording = input::open_recording(from)?;
+        let recording = open_recording(from)?;
         let lines = to_text(&recording, None);
         write_out(&args.output, &lines, !recording.header.redacted)?;
         return Ok(Exit::Healthy);
@@ -115,39 +117,6 @@ pub fn key(no_redact: bool, redact_key: Option<&Path>) -> anyhow::Result<Option<
             random::random_bytes().context("no random key")?,
         )),
     })
-}
-
-/// The recording's lines, redacted where there is a key.
-pub fn to_text(recording: &Recording, key: Option<Key>) -> String {
-    let mut header = recording.header.clone();
-    // What is written is whole, also where it was read as an overlay.
-    header.base = None;
-    let mut lines = recording.to_lines();
-    if let Some(key) = key {
-        let users = environment::user_names();
-        let users: Vec<&str> = users.iter().map(String::as_str).collect();
-        let mut redactor = Redactor::new(key, &header.node, &users);
-        redactor.learn(&lines);
-        header = redactor.header(header);
-        lines = lines.into_iter().map(|line| redactor.line(line)).collect();
-        header.replaced = redactor.replaced();
-    }
-    let mut text = wire::write_header(&header);
-    text.push('\n');
-    let mut written = 0;
-    for line in lines.iter().filter_map(wire::write_line) {
-        text.push_str(&line);
-        text.push('\n');
-        written += 1;
-    }
-    // What was cut short stays so.
-    if recording.is_complete()
-        && let Some(line) = wire::write_line(&wire::Line::Complete { lines: written })
-    {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
 }
 
 /// Writes the recording of a measurement where one was asked for.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::bad_arguments::BadInput;
+use super::input::BadInput;
 use super::site_config;
 use crate::check::{Catalogue, SiteFile, Waivers};
 use crate::live::files;

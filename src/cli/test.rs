@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::{Args, ValueEnum};
 
 use super::input::{self, BadInput};
-use super::many::{self, ClusterMemory};
+use super::output::StandardError;
 use super::{SelectArgs, judging, output, require};
 use crate::check::Catalogue;
+use crate::examine::budget::ClusterMemory;
+use crate::examine::many;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::live::{clock, files, judging_child};
@@ -95,11 +97,11 @@ pub fn run(args: &TestArgs) -> anyhow::Result<Exit> {
             Ok((changes, written)) => (Ok(changes), written),
             Err(why) => (Err(why), None),
         };
-        output::counted(
-            done.fetch_add(1, Ordering::Relaxed) + 1,
+        output::progress(Progress::Counted {
+            count: done.fetch_add(1, Ordering::Relaxed) + 1,
             of,
-            "recordings judged",
-        );
+            what: "recordings judged",
+        });
         let case = TestCase {
             name: name.clone(),
             path: terminal::path(&pair.place),
@@ -109,7 +111,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<Exit> {
         (case, written)
     };
     let (mut cases, mut written) = (Vec::new(), Vec::new());
-    many::each(
+    many::judge_in_order(
         pairs.len(),
         ClusterMemory::default(),
         judged,
@@ -270,7 +272,8 @@ fn judged(
         several if !pair.is_cluster => Err(format!("{} recordings have this name", several.len())),
         all => {
             let limits = (nodes, ClusterMemory::default());
-            many::files(catalogue, all, limits, policy).map_err(|error| unreadable(&error))
+            many::files(catalogue, all, limits, policy, &StandardError)
+                .map_err(|error| unreadable(&error))
         }
     }
 }

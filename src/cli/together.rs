@@ -1,31 +1,28 @@
 //! `rdma-doctor check --cluster`: one process on each node, started by the engine that the cluster has; rank 0 gathers, judges, and says the verdict.
 
-mod absent_nodes;
 mod left_here;
-pub mod meet;
-pub mod session;
 pub mod starter;
-mod unreached;
 
-use crate::live::environment;
 use std::io::Read;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use anyhow::Context;
+use clap::Args;
 
 use super::hosts::HostsArgs;
 use super::input::{BadInput, bad_usage};
-use super::output;
+use super::output::{self, StandardError};
 use super::seconds;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::rendezvous::{JoinError, JoinedNode, Rendezvous};
-use crate::exit::Exit;
+use crate::cluster::ssh_child::stdio;
+use crate::examine::given::{ExitOn, NodePlacement};
+use crate::examine::launch::session::{Joined, join};
+use crate::examine::launch::{addresses, addresses_of_all};
 use crate::launch::{self, Launch};
-use crate::live::files;
+use crate::live::{environment, files};
 use crate::terminal;
 
 /// How nodes come together.
@@ -73,25 +70,6 @@ impl TogetherArgs {
     }
 }
 
-/// The nodes that exit with the verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExitOn {
-    /// Rank 0; the others end with 0 where they did their part.
-    Rank0,
-    /// All.
-    All,
-}
-
-impl ExitOn {
-    /// How who is not rank 0 ends, by the number that rank 0 said; `None` where it said none.
-    pub fn elsewhere(self, said: Option<u64>) -> Exit {
-        match self {
-            ExitOn::Rank0 => Exit::Healthy,
-            ExitOn::All => said.map_or(Exit::Internal, Exit::from_code),
-        }
-    }
-}
-
 fn host_and_port(text: &str) -> Result<(String, u16), String> {
     let (host, port) = text
         .rsplit_once(':')
@@ -114,34 +92,6 @@ pub enum Role {
     Node(Box<NodePlacement>),
 }
 
-/// A node's place among the others.
-#[derive(Clone, Debug)]
-pub struct NodePlacement {
-    /// What it says of itself.
-    pub own: NodeIdentity,
-    /// How many nodes take part.
-    pub nodes: u64,
-    /// Their names, where the engine says them.
-    pub names: Vec<String>,
-    /// Whom it trusts.
-    pub trust: Trust,
-    /// Where rank 0 is.
-    pub host: String,
-    /// The port at which it listens.
-    pub port: u16,
-    /// What was understood, for a person.
-    pub understood: String,
-}
-
-impl NodePlacement {
-    /// Joins rank 0; `relays` says whether further nodes can join through this one.
-    fn join(&self, wait: Duration, relays: bool) -> Result<JoinedNode, JoinError> {
-        JoinedNode::join(&self.host, self.port, &self.own, &self.trust, wait, relays)
-    }
-}
-
-/// How many names are looked up at once.
-const LOOK_UPS: usize = 64;
 /// The ports of which a job's is one: below those that the kernel gives to who asks for any (`ip_local_port_range`, from 32768 by default).
 const PORTS: (u16, u16) = (20_000, 10_000);
 
@@ -190,6 +140,60 @@ pub fn role(args: &TogetherArgs, of_this_machine: bool) -> anyhow::Result<Option
         )),
         _ => Ok(None),
     }
+}
+
+/// What this process does in a measurement between nodes.
+pub enum Part {
+    /// The node is alone: nobody is to be joined.
+    Alone,
+    /// Another process of this node acts for it.
+    Idle,
+    /// It takes part.
+    Joined(Box<Joined>),
+}
+
+/// Joins the others of the launch, where there are any.
+///
+/// # Errors
+///
+/// The launch is not understood; there is no key; rank 0 is not reached, or its port is taken.
+pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
+    if args.held {
+        return held(args);
+    }
+    Ok(match role(args, true)? {
+        None => Part::Alone,
+        Some(Role::Idle) => Part::Idle,
+        Some(Role::Node(place)) => {
+            Part::Joined(Box::new(join(&place, args.wait, None, &StandardError)?))
+        }
+    })
+}
+
+/// The part that this process has by the word of who started it from another host.
+fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
+    let told = stdio::receive_assignment(env!("CARGO_PKG_VERSION"))
+        .context("no launcher tells this node's rank")?;
+    let nodes = told.nodes;
+    if nodes < 2 {
+        return Ok(Part::Alone);
+    }
+    let key = Key::from_text(&told.key).map_err(|error| BadInput(format!("the key: {error}")))?;
+    let place = NodePlacement {
+        own: party(told.rank, nodes, String::new()),
+        nodes,
+        names: told.names.clone(),
+        trust: Trust::Key(key),
+        host: told.host.clone(),
+        port: told.port,
+        understood: format!("rank {} of {nodes}, started over ssh", told.rank),
+    };
+    Ok(Part::Joined(Box::new(join(
+        &place,
+        args.wait,
+        Some(&told),
+        &StandardError,
+    )?)))
 }
 
 fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role>> {
@@ -286,31 +290,6 @@ fn place(
     })))
 }
 
-/// The addresses of hosts, looked up at once: a name server may take seconds for each name that it does not know.
-fn addresses_of_all(names: &[String]) -> Vec<IpAddr> {
-    fn some(names: &[String]) -> Vec<IpAddr> {
-        names.iter().flat_map(|name| addresses(name)).collect()
-    }
-    std::thread::scope(|scope| {
-        let parts = names.chunks(names.len().div_ceil(LOOK_UPS).max(1));
-        let parts: Vec<_> = parts
-            .map(|part| (part, Builder::new().spawn_scoped(scope, move || some(part))))
-            .collect();
-        // Without a thread they are looked up here.
-        let found = |(part, thread): (_, std::io::Result<ScopedJoinHandle<'_, Vec<IpAddr>>>)| {
-            thread.map_or_else(|_| some(part), |thread| thread.join().unwrap_or_default())
-        };
-        parts.into_iter().flat_map(found).collect()
-    })
-}
-
-/// The addresses of a host; none where its name leads to none.
-fn addresses(host: &str) -> Vec<IpAddr> {
-    let found = (host, 0).to_socket_addrs();
-    let found = found.into_iter().flatten();
-    found.map(|at| at.ip().to_canonical()).collect()
-}
-
 /// The longest key that is read from standard input.
 const MOST_KEY: u64 = 4096;
 
@@ -356,23 +335,6 @@ fn port_of(job: &str, masters: Option<u16>) -> u16 {
     } else {
         port
     }
-}
-
-/// Opens the port of rank 0, at which the other nodes connect.
-fn listen(place: &NodePlacement) -> anyhow::Result<Rendezvous> {
-    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone());
-    let names = place.names.clone();
-    let host = host.map(|host| match place.trust.is_authenticated() {
-        // Without a key only these addresses are admitted at all.
-        true => host.with_expected(move || addresses_of_all(&names)),
-        false => host,
-    });
-    Ok(host.map_err(|error| {
-        let port = place.port;
-        BadInput(format!(
-            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
-        ))
-    })?)
 }
 
 #[cfg(test)]

@@ -14,9 +14,12 @@ use super::bench::collective as collective_bench;
 use super::bench::measuring::{self, MeasureArgs};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::judging::JudgeArgs;
-use super::many::{self, ClusterMemory, Gathering};
 use super::together::{TogetherArgs, starter};
-use super::{SelectArgs, input, output, record, seconds};
+use super::{SelectArgs, input, output, seconds};
+use crate::examine::budget::ClusterMemory;
+use crate::examine::many::{self, Gathering};
+use crate::examine::one;
+use crate::examine::recording_text::to_text;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
 use crate::fact::{self, Facts, Id, Subject, limit, port};
@@ -126,11 +129,11 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
     measuring::keep(&recording, &args.who)?;
     let limits = catalogue.limits.clone();
     let own = std::slice::from_ref(&recording);
-    let (mut facts, nodes) = input::facts_within(limits, own);
+    let (mut facts, nodes) = one::facts_within(limits, own);
     let policy = &args.judge.policy()?;
     let mut report = match others {
         None => {
-            let verdicts = many::verdicts(&catalogue, &mut facts, &nodes, own);
+            let verdicts = one::verdicts(&catalogue, &mut facts, &nodes, own);
             let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy);
             if let ([node], true) = (nodes.as_slice(), args.judge.draws()) {
                 report.drawn = html::of_node(&catalogue, &facts, &verdicts, node.id)?;
@@ -276,7 +279,7 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
     // Rank 0 keeps its own.
     let text = match team.leads() {
         true => String::new(),
-        false => record::to_text(&ready.recording, None),
+        false => to_text(&ready.recording, None),
     };
     let given = team.gather_texts(text)?;
     let mut recording = ready.recording;

@@ -84,6 +84,20 @@ pub fn read(path: &Path) -> io::Result<FoundTexts> {
     Ok(texts.found)
 }
 
+/// Whether a file is an archive, packed or not.
+pub fn is_archive(path: &Path) -> bool {
+    let head = || -> io::Result<Vec<u8>> {
+        let (head, input) = peek(open_input(path)?)?;
+        Ok(peek(unpacked(&head, input)?)?.0)
+    };
+    head().is_ok_and(|head| begins_tar(&head) || head.starts_with(&zip::MARK))
+}
+
+fn begins_tar(head: &[u8]) -> bool {
+    let (at, mark) = TAR_MARK;
+    head.get(at..at + mark.len()) == Some(mark)
+}
+
 /// The texts of a stream of this name, which may be packed and may be an archive.
 ///
 /// # Errors
@@ -125,9 +139,8 @@ impl Texts {
     fn add(&mut self, input: impl Read, name: &str, layers: u8) -> io::Result<()> {
         let (head, input) = peek(input)?;
         let (head, input) = peek(unpacked(&head, input)?)?;
-        let is_tar = head.get(TAR_MARK.0..TAR_MARK.0 + TAR_MARK.1.len()) == Some(TAR_MARK.1);
-        let is_zip = head.starts_with(&zip::MARK);
-        if is_tar || is_zip {
+        let is_tar = begins_tar(&head);
+        if is_tar || head.starts_with(&zip::MARK) {
             if layers == 0 {
                 self.leave_out(LeftOut::counted(1, "archive", LAYERS_BOUND));
                 return Ok(());

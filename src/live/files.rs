@@ -312,11 +312,19 @@ pub fn mode(path: &Path) -> std::io::Result<u32> {
     Ok(std::fs::metadata(path)?.permissions().mode())
 }
 
+/// The kind of a file, as its mode has it.
+const KIND: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;
+const DIRECTORY: u32 = 0o040_000;
+
 /// Whether the user named a regular file or a directory: what can be read again, and has an end.
 pub fn is_file_or_directory(path: &Path) -> bool {
-    const KIND: u32 = 0o170_000;
-    const KINDS: [u32; 2] = [0o100_000, 0o040_000];
-    mode(path).is_ok_and(|mode| KINDS.contains(&(mode & KIND)))
+    mode(path).is_ok_and(|mode| [REGULAR, DIRECTORY].contains(&(mode & KIND)))
+}
+
+/// Whether the user named a directory.
+pub fn is_directory(path: &Path) -> bool {
+    mode(path).is_ok_and(|mode| mode & KIND == DIRECTORY)
 }
 
 /// Opens a regular file beside one that the user named: the base of an overlay, a check in a directory.

@@ -63,6 +63,15 @@ pub enum Progress<'a> {
         /// When no further run begins.
         until: Option<Instant>,
     },
+    /// So many of those of whom something is expected have done it.
+    Counted {
+        /// How many have.
+        count: u64,
+        /// How many there are.
+        of: u64,
+        /// What they have done: `hosts answered`.
+        what: &'a str,
+    },
     /// All probes have ended.
     Done,
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use rdma_doctor::cli::input;
 use rdma_doctor::derive::bandwidth_model::Shape;
 use rdma_doctor::derive::ceiling::{Ceiling, Network, Transport, Use, ceiling_of};
+use rdma_doctor::examine::one;
 use rdma_doctor::fact::path::{BANDWIDTH, BOUND_BY, BOUND_WHERE, BoundBy};
 use rdma_doctor::fact::{BitRate, Fact, Facts, Id, Subject};
 use rdma_doctor::measure::plan::collective::Collective;
@@ -13,7 +13,7 @@ use rdma_doctor::source::recording::Recording;
 fn fixture(name: &str) -> (Facts, Id) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let recordings = vec![Recording::open(&dir.join(name)).unwrap()];
-    let (facts, nodes) = input::facts(&recordings);
+    let (facts, nodes) = one::facts(&recordings);
     let node = nodes[0].id;
     (facts, node)
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::{many, record};
+use rdma_doctor::examine::{many, recording_text};
 use rdma_doctor::nodeset;
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
@@ -113,7 +113,7 @@ fn write(directory: &Path, nodes: &[Recording]) {
     std::fs::create_dir_all(directory).unwrap();
     for (at, node) in nodes.iter().enumerate() {
         let path = directory.join(format!("{at:02}-{}.jsonl", node.header.node));
-        std::fs::write(path, record::to_text(node, None)).unwrap();
+        std::fs::write(path, recording_text::to_text(node, None)).unwrap();
     }
 }
 

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rdma_doctor::check::{Catalogue, Check};
-use rdma_doctor::cli::{input, many};
+use rdma_doctor::examine::sink::Silent;
+use rdma_doctor::examine::{budget, many};
 use rdma_doctor::fact::{Fact, Facts, Id, Origin, Subject, Type, Value};
 use rdma_doctor::report::{Policy, fix_script};
 use rdma_doctor::sentence::shell;
@@ -190,7 +191,7 @@ fn no_line_of_a_script_does_more_with_hostile_names() {
             "'`touch made`\"",
             " -rf|touch made",
         ][at % 4];
-        let recording = input::open(&[path]).unwrap().remove(0);
+        let recording = budget::open(&[path], &Silent).unwrap().remove(0);
         let Some(recording) = renamed(&recording, suffix) else {
             continue;
         };

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdma_doctor::check::{Catalogue, Outcome, Severity, judge};
-use rdma_doctor::cli::input;
+use rdma_doctor::examine::one;
 use rdma_doctor::fact::{Facts, Id, Origin};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
@@ -300,7 +300,7 @@ fn errors_that_a_missing_reply_opens() {
 /// itself fewer replies are lost.
 fn lost_in(catalogue: &Catalogue, path: &Path) -> Vec<(String, String, String)> {
     let recording = Recording::open(path).unwrap();
-    let (facts, _) = input::facts(std::slice::from_ref(&recording));
+    let (facts, _) = one::facts(std::slice::from_ref(&recording));
     let before = failing(catalogue, &facts);
     let mut lost = Vec::new();
     if before.is_empty() {
@@ -319,7 +319,7 @@ fn lost_in(catalogue: &Catalogue, path: &Path) -> Vec<(String, String, String)> 
             continue;
         }
         let less = damaged(&recording, &line, Refusal::Errno(Errno::EIO));
-        let (left, _) = input::facts(std::slice::from_ref(&less));
+        let (left, _) = one::facts(std::slice::from_ref(&less));
         let after = failing(catalogue, &left);
         let is_it = |origin: &Origin| matches!(origin, Origin::Asked(q) if q == question);
         for ((check, subject), origins) in &before {
@@ -358,7 +358,7 @@ enum Left {
 }
 
 fn left(catalogue: &Catalogue, recording: &Recording) -> Left {
-    let (facts, _) = input::facts(std::slice::from_ref(recording));
+    let (facts, _) = one::facts(std::slice::from_ref(recording));
     let verdicts = judge(catalogue, &facts);
     let any = |wanted: fn(&Outcome) -> bool| verdicts.iter().any(|v| wanted(&v.outcome));
     if any(|outcome| matches!(outcome, Outcome::Fails)) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rdma_doctor::cli::input;
+use rdma_doctor::examine::one;
 use rdma_doctor::fact::{Facts, Subject, flow, interface, obstacle};
 use rdma_doctor::probe::outputs::recorded::Evidence;
 use rdma_doctor::source::recording::Recording;
@@ -87,14 +87,14 @@ MAKE",
     ));
     assert!(done, "{out}");
     let recording = Recording::open(&live).unwrap();
-    let [ways, flows] = said(&input::facts(&[recording]).0);
+    let [ways, flows] = said(&one::facts(&[recording]).0);
     assert!(ways.len() == 6 && flows.len() > 3, "{ways:?} {flows:?}");
     let (text, json) = out.split_once("== json ==\n").unwrap();
     for outputs in [text, json] {
         let mut evidence = Evidence::of("post");
         evidence.add_text("post.txt", outputs);
         assert!(evidence.unread().is_empty(), "{:?}", evidence.unread());
-        let [printed, judged] = said(&input::facts(&evidence.finish()).0);
+        let [printed, judged] = said(&one::facts(&evidence.finish()).0);
         assert_eq!(printed, ways, "{outputs}");
         // A post does not say which filters it leaves out, so that it proves what is stopped.
         let both = judged

@@ -11,7 +11,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rdma_doctor::cli::input;
+use rdma_doctor::examine::given::Given;
+use rdma_doctor::examine::one;
+use rdma_doctor::examine::sink::Silent;
 use rdma_doctor::fact::{Facts, Id, Subject};
 use rdma_doctor::probe::outputs::recorded::Evidence;
 use serde::Deserialize;
@@ -153,7 +155,7 @@ fn differences(case: &Case, file: &Path) -> String {
         hold("unread", named.join(" "), unread.join(" "));
     }
     let recordings = evidence.finish();
-    let (facts, _) = input::facts(&recordings);
+    let (facts, _) = one::facts(&recordings);
     for line in &expected.facts {
         let (is, wanted) = said(&facts, line);
         hold(line, is, wanted);
@@ -259,7 +261,7 @@ fn what_the_script_collects_is_read() {
     let mut evidence = Evidence::of("node");
     evidence.add_text("node.txt", &String::from_utf8_lossy(&output.stdout));
     let recordings = evidence.finish();
-    let (facts, nodes) = input::facts(&recordings);
+    let (facts, nodes) = one::facts(&recordings);
     assert_eq!(nodes.len(), 1, "one machine");
     for wanted in [
         "node kernel",
@@ -379,8 +381,8 @@ fn a_bundle_of_azhpc_diagnostics_is_read_by_its_layout() {
     let zip = folder.join("vm1.zip");
     pack(&folder, "vm1.20240603", &zip);
     for input in [&root, &zip] {
-        let recordings = rdma_doctor::cli::evidence::open(input).unwrap();
-        let (facts, nodes) = input::facts(&recordings);
+        let recordings = Given::of_path(input).recordings(&Silent).unwrap();
+        let (facts, nodes) = one::facts(&recordings);
         assert_eq!(nodes.len(), 1, "{}", input.display());
         for line in [
             "vm1: port mlx5_ib0/1 state = init",
@@ -433,11 +435,11 @@ fn a_damaged_zip_ends_in_words() {
     let file = folder.join("damaged.zip");
     for cut in 0..whole.len() {
         std::fs::write(&file, &whole[..cut]).unwrap();
-        let _ = rdma_doctor::cli::evidence::open(&file);
+        let _ = Given::of_path(&file).recordings(&Silent);
         let mut flipped = whole.clone();
         flipped[cut] ^= 0xff;
         std::fs::write(&file, flipped).unwrap();
-        let _ = rdma_doctor::cli::evidence::open(&file);
+        let _ = Given::of_path(&file).recordings(&Silent);
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdma_doctor::check::{Catalogue, Check};
 use rdma_doctor::check::{Outcome, judge};
-use rdma_doctor::cli::{input, many, record};
+use rdma_doctor::examine::{many, one, recording_text};
 use rdma_doctor::fact::{Facts, Id, Subject};
 use rdma_doctor::probe::{Ask, PROBES};
 use rdma_doctor::report::Policy;
@@ -85,7 +85,7 @@ type Row = (usize, Arc<str>, &'static str);
 
 /// Every verdict, in the order in which they are given.
 fn rows(catalogue: &Catalogue, recording: &Recording) -> (Vec<Row>, Facts) {
-    let (facts, _) = input::facts(std::slice::from_ref(recording));
+    let (facts, _) = one::facts(std::slice::from_ref(recording));
     let mut names: HashMap<Id, Arc<str>> = HashMap::new();
     let verdicts = judge(catalogue, &facts);
     let several = facts.all(Subject::Measurement).count() > 1;
@@ -189,7 +189,7 @@ fn redaction_keeps_judgement() {
     let catalogue = Catalogue::embedded().unwrap();
     for path in fixtures().into_iter().step_by(sample::one_in(1)) {
         let raw = Recording::open(&path).unwrap();
-        let text = record::to_text(&raw, Some(Key::from_bytes([7; 16])));
+        let text = recording_text::to_text(&raw, Some(Key::from_bytes([7; 16])));
         let mut redacted = Recording::read(text.as_bytes(), &path).unwrap();
         redacted.header.altered = raw.header.altered.clone();
         assert!(redacted.header.redacted);
@@ -339,7 +339,7 @@ fn lose_each_line(
             let fail = |text: String| {
                 // `rdma-doctor facts --diff` tells the two apart.
                 let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-line.jsonl");
-                std::fs::write(&kept, record::to_text(&less, None)).unwrap();
+                std::fs::write(&kept, recording_text::to_text(&less, None)).unwrap();
                 panic!(
                     "{path:?} without {line:?}:\n{text}\nwhat is left: {}",
                     kept.display()

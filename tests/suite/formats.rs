@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use jsonschema::Validator;
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::many;
+use rdma_doctor::examine::many;
 use rdma_doctor::report::Policy;
 use rdma_doctor::source::recording::Recording;
 use serde_json::Value;

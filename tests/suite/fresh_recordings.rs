@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::source::recording::Recording;
 
 use crate::place::{Scratch, doctor};
@@ -30,7 +30,7 @@ fn recorded(name: &str, utc: &str, boottime_ns: u64) -> String {
     recording.header.node = name.into();
     recording.header.utc = utc.into();
     recording.header.boottime_ns = boottime_ns;
-    record::to_text(&recording, None)
+    recording_text::to_text(&recording, None)
 }
 
 fn now() -> String {

@@ -6,7 +6,7 @@ use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::source::recording::Recording;
 use serde_json::Value;
 
@@ -216,7 +216,7 @@ fn poisoned(name: &str, names: &[&str]) -> PathBuf {
     let recording = Recording::open(Path::new(&fixture(name))).unwrap();
     let quoted = serde_json::to_string(POISON).unwrap();
     let quoted = quoted.trim_matches('"');
-    let mut text = record::to_text(&recording, None);
+    let mut text = recording_text::to_text(&recording, None);
     for name in names {
         text = text.replace(name, &format!("{name}{quoted}"));
     }

@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
 /// A room, and the rooms or modules that its code may import besides itself and the leaves. Tests may import more.
-pub(crate) const ROOMS: [(&str, &[&str]); 14] = [
+pub(crate) const ROOMS: [(&str, &[&str]); 15] = [
     // An origin is a question, and a gap is a refusal: the words of `source` in which a fact says where it comes from.
     ("fact", &["source::question", "source::refusal"]),
     // Host names in the lines of a log are found by the reader of these lines, so that they are redacted.
@@ -42,6 +42,20 @@ pub(crate) const ROOMS: [(&str, &[&str]); 14] = [
         &["diagnosis", "check", "derive", "fact", "measure::plan"],
     ),
     (
+        "examine",
+        &[
+            "source",
+            "measure::plan",
+            "live",
+            "probe",
+            "derive",
+            "check",
+            "cluster",
+            "report",
+            "fact",
+        ],
+    ),
+    (
         "cli",
         &[
             "source",
@@ -56,6 +70,7 @@ pub(crate) const ROOMS: [(&str, &[&str]); 14] = [
             "diagnosis",
             "report",
             "fact",
+            "examine",
         ],
     ),
 ];
@@ -73,6 +88,19 @@ const LEAVES: [(&str, &[&str]); 11] = [
     ("sentence", &[]),
     ("small_sort", &[]),
     ("terminal", &[]),
+];
+
+/// The layers of `examine`: a module imports only what is in layers below its own.
+const LAYERS: [&[&str]; 9] = [
+    &["sink", "recording_text"],
+    &["unusable"],
+    &["given", "fresh_recordings"],
+    &["one"],
+    &["baseline", "log"],
+    &["budget"],
+    &["examination", "many"],
+    &["hosts", "launch"],
+    &["inputs"],
 ];
 
 /// A module by the names of its path, without `crate`.
@@ -340,6 +368,47 @@ fn rooms_have_no_circle() {
             .map(|(room, _)| *room);
         let free = free.unwrap_or_else(|| panic!("a circle among {:?}", open.keys()));
         open.remove(free);
+    }
+}
+
+#[test]
+fn what_examines_is_in_layers() {
+    let files = files();
+    let layer_of = |module: &Module| {
+        let [room, part, ..] = module.as_slice() else {
+            return None;
+        };
+        let is_part = |layer: &&[&str]| layer.contains(&part.as_str());
+        (room == "examine").then(|| LAYERS.iter().position(|layer| is_part(&layer)))
+    };
+    let of_examine: BTreeSet<&str> = files
+        .keys()
+        .filter(|module| layer_of(module).is_some())
+        .map(|module| module[1].as_str())
+        .collect();
+    let in_layers: BTreeSet<&str> = LAYERS.concat().into_iter().collect();
+    assert_eq!(of_examine, in_layers);
+    let climbs = |import: &Import| {
+        let [from, to] = [&import.from, &import.to];
+        let is_own = from.get(1) == to.get(1);
+        match (layer_of(from).flatten(), is_within(to, "examine")) {
+            (Some(own), true) if !is_own => layer_of(to).flatten().is_some_and(|to| to >= own),
+            _ => false,
+        }
+    };
+    let wrong: Vec<Import> = imports(&files).into_iter().filter(climbs).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_examines_tells_a_person_through_its_sink() {
+    for (module, path) in files() {
+        if is_within(&module, "examine") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for way in ["terminal::say", "eprint", "stderr"] {
+                assert!(!text.contains(way), "{}: {way}", path.display());
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::many;
+use rdma_doctor::examine::many;
 use rdma_doctor::report::{Finding, Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use serde_json::json;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use corpus::job::Job;
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::log;
+use rdma_doctor::examine::log;
 use rdma_doctor::fact::Subject;
 use rdma_doctor::nccl_log::{Limits, Reader};
 use rdma_doctor::probe::nccl_log;
@@ -620,7 +620,7 @@ fn the_fixtures_are_those_of_the_generator() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("fixtures")
             .join(format!("{name}.jsonl"));
-        let written = rdma_doctor::cli::record::to_text(&made, None);
+        let written = rdma_doctor::examine::recording_text::to_text(&made, None);
         if std::env::var_os("RDMA_DOCTOR_BLESS").is_some() {
             std::fs::write(&path, &written).unwrap();
         }
@@ -767,7 +767,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     std::fs::write(dir.join("core.7"), b"\x7fELF\x02\x01\x01\0NCCL WARN x\n").unwrap();
     std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
     let said = || {
-        let recording = log::log(std::slice::from_ref(&dir), None).unwrap();
+        let recording = log::read(std::slice::from_ref(&dir), None).unwrap();
         log::judged(catalogue(), &[recording], &Policy::default())
     };
     let log = said();

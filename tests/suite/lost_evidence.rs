@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::{many, record};
+use rdma_doctor::examine::{many, recording_text};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::nodeset;
 use rdma_doctor::report::{Policy, Report};
@@ -344,7 +344,7 @@ impl Trial<'_> {
         let mut failed = self.failed.lock().unwrap();
         if failed.is_empty() {
             let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lost-evidence.jsonl");
-            std::fs::write(&kept, record::to_text(recording, None)).unwrap();
+            std::fs::write(&kept, recording_text::to_text(recording, None)).unwrap();
         }
         failed.entry(how).or_default().push(case);
     }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::many;
+use rdma_doctor::examine::many;
 use rdma_doctor::report::{Policy, Report};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;

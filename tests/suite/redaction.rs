@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rdma_doctor::check::{Catalogue, judge};
-use rdma_doctor::cli::{input, record};
+use rdma_doctor::examine::{one, recording_text};
 use rdma_doctor::source::Question;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::redact::{Key, Redactor};
@@ -84,7 +84,7 @@ fn unmarked(marked: &str, secrets: &mut BTreeSet<Secret>) -> String {
 /// The verdicts of a recording: checks with their outcomes, however subjects are called.
 fn verdicts(recording: &Recording) -> Vec<String> {
     let catalogue = Catalogue::embedded().unwrap();
-    let (facts, _) = input::facts(std::slice::from_ref(recording));
+    let (facts, _) = one::facts(std::slice::from_ref(recording));
     let verdicts = judge(&catalogue, &facts);
     let mut all: Vec<String> = verdicts
         .iter()
@@ -204,12 +204,12 @@ fn no_secret_of_an_environment_survives() {
     record(&[], &redacted, &mut secrets);
     assert_eq!(survivors(&secrets, &redacted), Vec::<String>::new());
     // The same look at the machine, so that nothing but the redaction differs.
-    let text = record::to_text(&raw, Some(Key::from_bytes([7; 16])));
+    let text = recording_text::to_text(&raw, Some(Key::from_bytes([7; 16])));
     std::fs::write(&redacted, text).unwrap();
     assert_eq!(survivors(&secrets, &redacted), Vec::<String>::new());
     assert_eq!(verdicts(&raw), verdicts(&read(&redacted)));
     let mut recorded = secrets.clone();
-    let all = record::to_text(&raw, None);
+    let all = recording_text::to_text(&raw, None);
     recorded.retain(|secret| secret.is_in(&all));
     assert_counted(&planted, &recorded, &redacted);
 }

@@ -1,7 +1,7 @@
 //! How long and how wide the text reports of all fixtures and clusters are.
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::many;
+use rdma_doctor::examine::many;
 use rdma_doctor::report::text::{self, Detail};
 use rdma_doctor::report::{Policy, Report};
 use rdma_doctor::sentence::{Sentence, Span};

@@ -5,7 +5,7 @@
 use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
 
-use rdma_doctor::cli::input;
+use rdma_doctor::examine::one;
 use rdma_doctor::report::topology::{Topology, text};
 use rdma_doctor::source::recording::Recording;
 
@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
 fn topology(name: &str) -> Topology {
     let recording = Recording::open(&fixture(name)).unwrap();
     let recordings = [recording];
-    let (facts, nodes) = input::facts(&recordings);
+    let (facts, nodes) = one::facts(&recordings);
     Topology::of(&facts, nodes[0].id)
 }
 

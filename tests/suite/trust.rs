@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
 use rdma_doctor::source::{Answer, Errno, Question, Refusal};
@@ -50,7 +50,7 @@ fn changed(name: &str, change: impl Fn(&Question, &mut Result<Answer, Refusal>) 
         }
     }
     other.end();
-    record::to_text(&other, None)
+    recording_text::to_text(&other, None)
 }
 
 /// The fixture where these questions get this refusal.
@@ -197,7 +197,7 @@ fn probes_killed(is_killed: impl Fn(&str) -> bool) -> (BTreeSet<String>, DoctorR
         }));
     }
     killed.end();
-    let said = check(&record::to_text(&killed, None), &[]);
+    let said = check(&recording_text::to_text(&killed, None), &[]);
     (probes, said)
 }
 

@@ -22,6 +22,9 @@ use std::{env, fs, io, thread};
 
 use serde_json::Value;
 
+use rdma_doctor::examine::given::Given;
+use rdma_doctor::examine::sink::Silent;
+
 use crate::sample;
 
 pub(crate) const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm");
@@ -954,8 +957,8 @@ fn outputs_of_tools_and_a_recording_agree() {
     assert!(ran.status.success(), "{}", tail(&ran.stderr));
     let catalogue = rdma_doctor::check::Catalogue::embedded().unwrap();
     let [live, tools] = ["live.jsonl", "tools.txt"].map(|file| {
-        let recordings = rdma_doctor::cli::evidence::open(&out.join(file)).unwrap();
-        let (facts, _) = rdma_doctor::cli::input::facts(&recordings);
+        let recordings = Given::of_path(&out.join(file)).recordings(&Silent).unwrap();
+        let (facts, _) = rdma_doctor::examine::one::facts(&recordings);
         let mut decided = std::collections::BTreeMap::new();
         for verdict in rdma_doctor::check::judge(&catalogue, &facts) {
             use rdma_doctor::check::Outcome;

@@ -4,7 +4,7 @@ use crate::process::run_doctor as doctor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::redact::Key;
 
@@ -273,7 +273,7 @@ fn findings_of_measurements_are_waived() {
 #[test]
 fn a_node_of_a_redacted_recording_is_named_by_its_pseudonym() {
     let node = Recording::open(Path::new(&fixture("rxe-no-address.jsonl"))).unwrap();
-    let text = record::to_text(&node, Some(Key::from_text("a key for several")));
+    let text = recording_text::to_text(&node, Some(Key::from_text("a key for several")));
     let to = file("waivers-redacted.jsonl", &text);
     let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let pseudonym = header["node"].as_str().unwrap();

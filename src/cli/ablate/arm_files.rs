@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::cli::input::{self, BadInput};
-use crate::cli::log;
+use crate::cli::input::BadInput;
+use crate::examine::{log, one};
 use crate::fact::{Limits, Subject, benchmark};
 use crate::measure::plan::ablation_table::{Row, Table};
 use crate::measure::plan::table_settings::settings;
@@ -40,8 +40,8 @@ pub(super) fn table(arms: &[ArmFile]) -> anyhow::Result<Table> {
     let mut largest = None;
     for arm in arms {
         let bad = |what: &str| BadInput::of(&arm.file, what);
-        let recording = log::log(std::slice::from_ref(&arm.file), None)?;
-        let (facts, _) = input::facts_within(Limits::default(), &[recording]);
+        let recording = log::read(std::slice::from_ref(&arm.file), None)?;
+        let (facts, _) = one::facts_within(Limits::default(), &[recording]);
         let results: Vec<_> = facts.all(Subject::Benchmark).collect();
         if results.is_empty() {
             return Err(bad("no results of nccl-tests, all_reduce_bench or perftest").into());

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::measuring::{self, MeasureArgs};
 use super::shared_verdict::{MeasurementEnd, SharedVerdict};
-use crate::cli::together::TogetherArgs;
-use crate::cli::together::session::{self, Joined};
+use crate::cli::together::{Part, TogetherArgs, part};
 use crate::cli::{input, output};
 use crate::cluster::session::Session;
+use crate::examine::launch::session::Joined;
+use crate::examine::one::own_facts;
 use crate::exit::Exit;
 use crate::fact::{Facts, Id};
 use crate::measure::plan::pairs::Silent;
@@ -65,10 +66,10 @@ pub fn start(
     together: &TogetherArgs,
     request: impl FnOnce(&Facts, Id) -> Result<MeasureArgs, String>,
 ) -> anyhow::Result<Start> {
-    let Joined { session, silent } = match session::part(together)? {
-        session::Part::Alone => return Ok(Start::Alone),
-        session::Part::Idle => return Ok(Start::Over(MeasurementEnd::Elsewhere(Exit::Healthy))),
-        session::Part::Joined(joined) => *joined,
+    let Joined { session, silent } = match part(together)? {
+        Part::Alone => return Ok(Start::Alone),
+        Part::Idle => return Ok(Start::Over(MeasurementEnd::Elsewhere(Exit::Healthy))),
+        Part::Joined(joined) => *joined,
     };
     let session = Arc::new(session);
     for silent in &silent {
@@ -99,7 +100,7 @@ fn choose_own(
     request: impl FnOnce(&Facts, Id) -> Result<MeasureArgs, String>,
     session: &Session,
 ) -> anyhow::Result<Result<ChosenRanks, String>> {
-    let (facts, node) = input::own_facts(recording);
+    let (facts, node) = own_facts(recording);
     let who = match request(&facts, node) {
         Ok(who) => who,
         Err(why) => return Ok(Err(why)),

@@ -4,13 +4,15 @@ use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::slice;
-use std::time::Duration;
 
 use clap::Args;
 
 use crate::check::{Check, Outcome, Severity, judge};
 use crate::cli::input::{self, bad_usage};
-use crate::cli::{AskArgs, MeasurementFormat, many, output, record};
+use crate::cli::output::{self, StandardError};
+use crate::cli::{MeasurementFormat, record};
+use crate::examine::given::{self, MachineRequest};
+use crate::examine::one::{self, own_facts, recorded};
 use crate::exit::Exit;
 use crate::fact::limit;
 use crate::fact::{Bytes, Facts, Id};
@@ -125,10 +127,11 @@ pub(crate) fn bytes_within(text: &str, bounds: RangeInclusive<u64>) -> Result<u6
 ///
 /// The recording cannot be made.
 pub fn node_recording(args: &MeasureArgs) -> anyhow::Result<Recording> {
-    input::record(&AskArgs {
+    let request = MachineRequest {
         nccl: args.nccl.clone(),
-        ..AskArgs::of_this_machine(Duration::from_secs(20))
-    })
+        ..MachineRequest::default()
+    };
+    given::record(&request, None, &StandardError)
 }
 
 /// Records the node, chooses who takes part, and measures with them; or says why nothing was measured.
@@ -142,7 +145,7 @@ pub fn measured(
     measure: impl FnOnce(&mut Recording, ChosenRanks) -> anyhow::Result<Option<String>>,
 ) -> anyhow::Result<(Recording, Option<String>)> {
     let mut recording = node_recording(args)?;
-    let (facts, node) = input::own_facts(&recording);
+    let (facts, node) = own_facts(&recording);
     let chosen = match choose(&facts, node)? {
         Ok(chosen) => chosen,
         Err(why) => return Ok((recording, Some(why))),
@@ -238,8 +241,8 @@ pub fn judged(
         .chain([ids.to_owned()])
         .collect();
     catalogue.select(&wanted, &[])?;
-    let pairs = [input::recorded(recording, node)];
-    let verdicts = many::verdicts(&catalogue, facts, &pairs, slice::from_ref(recording));
+    let pairs = [recorded(recording, node)];
+    let verdicts = one::verdicts(&catalogue, facts, &pairs, slice::from_ref(recording));
     let policy = Policy::default();
     Ok(Some(report::report(
         &catalogue, facts, &verdicts, &pairs, &policy,

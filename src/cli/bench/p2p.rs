@@ -9,7 +9,8 @@ use clap::Args;
 use super::measuring::{self, bytes_within};
 
 use crate::cli::input::{self, BadUsage};
-use crate::cli::{AskArgs, MeasurementFormat, output, record, seconds};
+use crate::cli::{MeasurementFormat, output, record, seconds};
+use crate::examine::one::own_facts;
 use crate::exit::Exit;
 use crate::fact::node::Cuda;
 use crate::fact::{Fact, Facts, Id, node};
@@ -103,8 +104,8 @@ fn nothing(facts: &Facts, node: Id, refusal: &Refusal) -> String {
 
 /// Records the node, then measures.
 fn measured(args: &P2pArgs) -> anyhow::Result<Recording> {
-    let mut recording = input::record(&AskArgs::of_this_machine(Duration::from_secs(20)))?;
-    let (facts, node) = input::own_facts(&recording);
+    let mut recording = input::record_this_machine()?;
+    let (facts, node) = own_facts(&recording);
     let gpus = choose_gpus(&facts, node, &args.gpus).map_err(BadUsage)?;
     drop(facts);
     if !gpus.is_empty() {

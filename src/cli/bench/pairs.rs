@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use super::measuring;
 use crate::cli::input::{self, bad_usage};
-use crate::cli::together::session::{Part, part};
-use crate::cli::together::{TogetherArgs, starter};
-use crate::cli::{AskArgs, MeasurementFormat, output, record, seconds};
+use crate::cli::output::{self, StandardError};
+use crate::cli::together::{Part, TogetherArgs, part, starter};
+use crate::cli::{MeasurementFormat, record, seconds};
+use crate::examine::given::{self, MachineRequest};
+use crate::examine::one::own_facts;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::memory_request::MemoryRequest;
@@ -108,7 +110,11 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         Part::Joined(joined) => joined,
     };
     let session = &joined.session;
-    let mut recording = input::record(&AskArgs::of_this_machine(RECORDING))?;
+    let request = MachineRequest {
+        deadline: Some(RECORDING),
+        ..MachineRequest::default()
+    };
+    let mut recording = given::record(&request, None, &StandardError)?;
     let request = PairRequest {
         // A GPU's memory takes RDMA: a node that has none is named.
         backend: match args.memory.on_gpus() {
@@ -120,7 +126,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         memory: args.memory.of_pairs(),
         force: args.force,
     };
-    let (facts, node) = input::own_facts(&recording);
+    let (facts, node) = own_facts(&recording);
     let decided = decide(session, (&facts, node), &request)?;
     drop(facts);
     let limits = input::site_catalogue()?.limits;

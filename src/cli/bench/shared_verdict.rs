@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::cli::output;
-use crate::cli::together::ExitOn;
 use crate::cluster::session::Session;
+use crate::examine::given::ExitOn;
 use crate::exit::Exit;
 use crate::measure::run::team::{NEXT, SLACK};
 use crate::source::recording::Recording;

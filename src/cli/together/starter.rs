@@ -16,13 +16,15 @@ use anyhow::Context;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use super::{ExitOn, TogetherArgs, left_here};
+use super::{TogetherArgs, left_here};
 use crate::cli::hosts;
 use crate::cli::input::{BadInput, BadUsage};
 use crate::cli::output::{self, say};
-use crate::cli::{definition, many, record, spelling};
+use crate::cli::{definition, record, spelling};
 use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
+use crate::examine::given::ExitOn;
+use crate::examine::many::work_in_order;
 use crate::exit::Exit;
 use crate::live::files;
 use crate::live::worker::Progress;
@@ -72,7 +74,12 @@ pub fn over_hosts(args: &TogetherArgs) -> anyhow::Result<Option<Exit>> {
         args.hosts.remote,
         words.collect::<Vec<_>>().join(" ")
     );
-    let remote = hosts::remote(&args.hosts, command, args.wait)?;
+    let remote = RemoteCommand {
+        ssh: hosts::ssh(&args.hosts)?,
+        command,
+        deadline: args.wait,
+        max_output: MOST,
+    };
     if let Some(words) = left_here::said(&environment::variables_of_nccl(), &args.hosts.remote) {
         say(&words);
     }
@@ -140,11 +147,15 @@ fn all(
     let start = |at: usize| {
         let one = one(remote, &names[at]);
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        output::counted(done as u64, names.len() as u64, "hosts answered");
+        output::progress(Progress::Counted {
+            count: done as u64,
+            of: names.len() as u64,
+            what: "hosts answered",
+        });
         one
     };
     let (mut here, mut absent) = (Vec::new(), Vec::new());
-    many::each_of(names.len(), at_once, start, |at, one| match one {
+    work_in_order(names.len(), at_once, start, |at, one| match one {
         Ok(spoken) => here.push(spoken),
         Err(why) => absent.push((names[at].clone(), why)),
     });

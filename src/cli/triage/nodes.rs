@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::{TriageArgs, budget, plan};
 use crate::cli::bench::pairs as pairs_bench;
 use crate::cli::{input, output};
+use crate::examine::one::own_facts;
 use crate::fact::{Limits, limit};
 use crate::measure::plan::ablation_arms::ArmRequest;
 use crate::measure::plan::bisection::Bisection;
@@ -140,7 +141,7 @@ fn measure(
     silent: &[Silent],
 ) -> anyhow::Result<Option<Results>> {
     let session = assembled.team.session();
-    let (facts, node) = input::own_facts(recording);
+    let (facts, node) = own_facts(recording);
     let request = PairRequest {
         backend,
         device: &[],

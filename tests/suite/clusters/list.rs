@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::nodeset;
 use rdma_doctor::source::Question;
 use rdma_doctor::source::recording::Recording;
@@ -142,7 +142,7 @@ fn node(path: &Path, member: &Member, name: &str, number: u8) -> Recording {
                 "alone" => Key::from_bytes([100 + number; 16]),
                 key => Key::from_text(key),
             };
-            let text = record::to_text(&made, Some(key));
+            let text = recording_text::to_text(&made, Some(key));
             Recording::read(text.as_bytes(), path).unwrap()
         }
     }

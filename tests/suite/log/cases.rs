@@ -233,7 +233,7 @@ fn each_case_is_judged_as_it_says() {
             .map(|(name, text)| (name.as_str(), text.as_str()))
             .collect();
         let (recordings, policy) = ([super::recording(&files)], Policy::default());
-        let log = rdma_doctor::cli::log::judged(super::all_checks(), &recordings, &policy);
+        let log = rdma_doctor::examine::log::judged(super::all_checks(), &recordings, &policy);
         if words.is_some() {
             println!("{at}\n{}", serde_json::to_string_pretty(&log).unwrap());
         }

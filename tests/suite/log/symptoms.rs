@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::cli::log;
+use rdma_doctor::examine::log;
 use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
 use serde::Deserialize;

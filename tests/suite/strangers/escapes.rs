@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use rdma_doctor::cli::record;
+use rdma_doctor::examine::recording_text;
 use rdma_doctor::source::recording::Recording;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn acting(text: &str) -> BTreeSet<char> {
 /// A recording in full, each string of its replies and of its head with what `plant` makes of it.
 fn with_strings(fixture: &str, plant: &dyn Fn(&str) -> String) -> String {
     let path = format!("{}/fixtures/{fixture}", env!("CARGO_MANIFEST_DIR"));
-    let text = record::to_text(&Recording::open(path.as_ref()).unwrap(), None);
+    let text = recording_text::to_text(&Recording::open(path.as_ref()).unwrap(), None);
     let lines = text.lines().map(|line| {
         let mut line: Value = serde_json::from_str(line).unwrap();
         for (key, value) in line.as_object_mut().unwrap() {

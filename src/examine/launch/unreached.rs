@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::NodePlacement;
-use crate::cli::input;
 use crate::cluster::rendezvous::JoinError;
 use crate::derive::firewall;
+use crate::examine::given::NodePlacement;
+use crate::examine::one;
 use crate::fact::flow::{Direction, FlowPassage};
 use crate::fact::{Facts, Id, Subject, interface};
 use crate::live::source_address::source_of;
@@ -17,7 +17,7 @@ pub(super) fn outward(error: &JoinError, recording: &Recording, place: &NodePlac
     let JoinError::Unreachable { at, .. } = error else {
         return error.to_string();
     };
-    let (facts, nodes) = input::facts(std::slice::from_ref(recording));
+    let (facts, nodes) = one::facts(std::slice::from_ref(recording));
     let node = nodes.first().map(|node| node.id);
     let over = source_of(*at).map(|source| {
         let name = node.and_then(|node| interface_of(&facts, node, source));
@@ -45,7 +45,7 @@ pub(super) fn outward(error: &JoinError, recording: &Recording, place: &NodePlac
 
 /// The rule of rank 0's own packet filter by which nobody reaches its port, where one decides.
 pub(super) fn inward(own: &Recording, port: u16) -> Option<String> {
-    let (facts, nodes) = input::facts(std::slice::from_ref(own));
+    let (facts, nodes) = one::facts(std::slice::from_ref(own));
     let node = nodes.first().map(|node| node.id)?;
     let outer = |id: &Id| {
         let has_address = facts.known(*id, interface::ADDRESSES);

@@ -7,14 +7,14 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use super::absent_nodes::absent_nodes;
-use super::{NodePlacement, Role, TogetherArgs, listen, party, role, unreached};
-use crate::cli::AskArgs;
-use crate::cli::input::{self, BadInput, bad_usage};
-use crate::cli::output::say;
-use crate::cluster::key::{Key, Trust};
+use super::{join_rank_0, listen, unreached};
+use crate::cluster::key::Trust;
 use crate::cluster::session::Session;
 use crate::cluster::ssh_child::stdio;
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
+use crate::examine::given::{self, MachineRequest, NodePlacement};
+use crate::examine::sink::Sink;
+use crate::examine::unusable::{BadInput, bad_usage};
 use crate::measure::plan::pairs::Silent;
 
 /// The longest list of names.
@@ -37,58 +37,16 @@ pub struct Joined {
     pub silent: Vec<Silent>,
 }
 
-/// What this process does in a measurement between nodes.
-pub enum Part {
-    /// The node is alone: nobody is to be joined.
-    Alone,
-    /// Another process of this node acts for it.
-    Idle,
-    /// It takes part.
-    Joined(Box<Joined>),
-}
-
-/// Joins the others of the launch, where there are any.
+/// Joins the others. `told` is what who started this process from another host said, where somebody did.
 ///
 /// # Errors
 ///
-/// The launch is not understood; there is no key; rank 0 is not reached, or its port is taken.
-pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
-    if args.held {
-        return held(args);
-    }
-    Ok(match role(args, true)? {
-        None => Part::Alone,
-        Some(Role::Idle) => Part::Idle,
-        Some(Role::Node(place)) => Part::Joined(Box::new(join(&place, args, None)?)),
-    })
-}
-
-/// The part that this process has by the word of who started it from another host.
-fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
-    let told = stdio::receive_assignment(env!("CARGO_PKG_VERSION"))
-        .context("no launcher tells this node's rank")?;
-    let nodes = told.nodes;
-    if nodes < 2 {
-        return Ok(Part::Alone);
-    }
-    let key = Key::from_text(&told.key).map_err(|error| BadInput(format!("the key: {error}")))?;
-    let place = NodePlacement {
-        own: party(told.rank, nodes, String::new()),
-        nodes,
-        names: told.names.clone(),
-        trust: Trust::Key(key),
-        host: told.host.clone(),
-        port: told.port,
-        understood: format!("rank {} of {nodes}, started over ssh", told.rank),
-    };
-    Ok(Part::Joined(Box::new(join(&place, args, Some(&told))?)))
-}
-
-/// Joins the others. `told` is what who started this process from another host said, where somebody did.
-fn join(
+/// There is no key; rank 0 is not reached, or its port is taken.
+pub fn join(
     place: &NodePlacement,
-    args: &TogetherArgs,
+    wait: Duration,
     told: Option<&RunAssignment>,
+    sink: &dyn Sink,
 ) -> anyhow::Result<Joined> {
     if matches!(place.trust, Trust::Allocation(_)) {
         return Err(bad_usage(
@@ -96,21 +54,21 @@ fn join(
         ));
     }
     if place.own.rank != 0 {
-        return guest(place, args);
+        return guest(place, wait, sink);
     }
-    say(&place.understood);
+    sink.say(&place.understood);
     let host = listen(place)?;
     if told.is_some() {
         let port = host.port().context("the port")?;
         stdio::send(&ChildMessage::Listening(port))
             .context("the process that started this node has ended")?;
     }
-    let mut gathered = host.gather(place.nodes, args.wait, MOST, |_| {});
+    let mut gathered = host.gather(place.nodes, wait, MOST, |_| {});
     drop(host);
     for who in &gathered.refused {
-        say(&format!("turned away: {who}"));
+        sink.say(&format!("turned away: {who}"));
     }
-    let seconds = args.wait.as_secs_f64();
+    let seconds = wait.as_secs_f64();
     let why = || format!("it did not connect to rank 0 within {seconds:.0} s");
     let silent = match told {
         None => absent_nodes(place, &gathered, |_| why()),
@@ -133,7 +91,7 @@ fn join(
     // Names and reasons only: there is nothing that JSON cannot hold.
     let text = serde_json::to_vec(&there).unwrap_or_default();
     for (_, deaf) in gathered.broadcast(&text, TELLING) {
-        say(&format!("no list of nodes reached: {deaf}"));
+        sink.say(&format!("no list of nodes reached: {deaf}"));
     }
     let session = Session::for_rank_0(&place.own.name, gathered).context("the session")?;
     Ok(Joined {
@@ -142,19 +100,19 @@ fn join(
     })
 }
 
-fn guest(place: &NodePlacement, args: &TogetherArgs) -> anyhow::Result<Joined> {
-    let mut guest = match place.join(args.wait, false) {
+fn guest(place: &NodePlacement, wait: Duration, sink: &dyn Sink) -> anyhow::Result<Joined> {
+    let mut guest = match join_rank_0(place, wait, false) {
         Ok(guest) => guest,
         Err(error) => {
             // Only now: this node's packet filter may be the reason.
-            let recording = input::record(&AskArgs::of_this_machine(Duration::from_secs(20)))?;
+            let recording = given::record(&MachineRequest::default(), None, sink)?;
             return Err(BadInput(unreached::outward(&error, &recording, place)).into());
         }
     };
     guest
         .send(b"")
         .map_err(|error| BadInput(format!("rank 0 did not accept this node's card: {error}")))?;
-    let text = guest.receive(args.wait + TELLING, MOST).map_err(|error| {
+    let text = guest.receive(wait + TELLING, MOST).map_err(|error| {
         BadInput(format!(
             "rank 0 ended before it sent the list of nodes: {error}"
         ))

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::input::BadInput;
-use super::many::ClusterMemory;
-use super::output;
+use super::given::Given;
+use super::sink::Sink;
+use super::unusable::{BadInput, ended};
 use crate::exit::Exit;
 use crate::live::judging_child::{self, Ended, Limits};
 use crate::live::{deadline, environment, files};
+use crate::source::recording::{Recording, RecordingBudget};
 use crate::terminal;
 
 /// What one input may take.
@@ -21,6 +22,46 @@ const VARIABLE: &str = "RDMA_DOCTOR_JUDGING";
 
 /// What may pass between the end of reading and the report, before there is none.
 pub const REPORTING: Duration = Duration::from_secs(10);
+
+/// The least memory with which a recording is read: the largest real one takes a tenth of it.
+const OF_ONE: u64 = 128 << 20;
+/// The least that a node may send, packed: ten times what the largest real recording has.
+const LEAST_MESSAGE: u64 = 4 << 20;
+/// The most that a node may send.
+const MOST_MESSAGE: u64 = 64 << 20;
+
+/// Memory for the recordings of all nodes together.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterMemory(pub u64);
+
+impl Default for ClusterMemory {
+    fn default() -> Self {
+        ClusterMemory(4 << 30)
+    }
+}
+
+impl ClusterMemory {
+    /// How many recordings are judged at once.
+    pub fn threads(self) -> usize {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        threads.clamp(1, usize::try_from(self.0 / OF_ONE).unwrap_or(1).max(1))
+    }
+
+    /// What those take that are judged at once.
+    pub fn at_once(self) -> u64 {
+        OF_ONE * self.threads() as u64
+    }
+
+    /// What each of those may take.
+    pub fn of_each(self) -> RecordingBudget {
+        RecordingBudget::of((self.0 / self.threads() as u64).max(OF_ONE))
+    }
+
+    /// The longest message of one of these nodes, which rank 0 keeps until all have sent theirs.
+    pub fn message(self, nodes: u64) -> u64 {
+        (self.0 / nodes.max(1)).clamp(LEAST_MESSAGE, MOST_MESSAGE)
+    }
+}
 
 /// What is judged that others wrote.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,11 +87,15 @@ impl Foreign {
 /// # Errors
 ///
 /// Those of [`bounded`].
-pub fn foreign(foreign: &Foreign, work: impl Fn() -> anyhow::Result<Exit>) -> anyhow::Result<Exit> {
+pub fn foreign(
+    foreign: &Foreign,
+    sink: &dyn Sink,
+    work: impl Fn() -> anyhow::Result<Exit>,
+) -> anyhow::Result<Exit> {
     if let Some(deadline) = foreign.deadline {
         deadline::end_after(deadline);
     }
-    bounded(foreign.together, work)
+    bounded(foreign.together, sink, work)
 }
 
 /// Judges in a child, which one input ends and not this process: the others are judged all the
@@ -61,16 +106,17 @@ pub fn foreign(foreign: &Foreign, work: impl Fn() -> anyhow::Result<Exit>) -> an
 /// What could not be judged at all; where no child can be made, those of `work`.
 pub fn bounded(
     together: Option<ClusterMemory>,
+    sink: &dyn Sink,
     work: impl Fn() -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
     if judging_child::is_child() {
         return work();
     }
-    match judging_child::supervised(limits(together), || super::ended(work())) {
+    match judging_child::supervised(limits(together), || ended(work(), sink)) {
         Ended::With(exit) => Ok(exit),
         Ended::Failed(why) => Err(BadInput(format!("cannot be judged: the judging {why}")).into()),
         Ended::Impossible => {
-            output::say("no child process can be made: memory and time have no limit");
+            sink.say("no child process can be made: memory and time have no limit");
             work()
         }
     }
@@ -87,6 +133,38 @@ pub fn file<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, String> {
     match files::is_file_or_directory(path) {
         true => judging_child::input(&name, work),
         false => judging_child::pipe_input(&name, work),
+    }
+}
+
+/// What is at a path. What does not say it within the limits is a text that does not either.
+pub fn given_at(path: &Path) -> Given {
+    file(path, || Given::of_path(path)).unwrap_or_else(|_| Given::Text(path.to_owned()))
+}
+
+/// Reads these recordings, and texts with outputs of tools in their place.
+///
+/// # Errors
+///
+/// [`BadInput`] where one is unreadable or invalid.
+pub fn open(paths: &[impl AsRef<Path>], sink: &dyn Sink) -> anyhow::Result<Vec<Recording>> {
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        all.extend(read(&given_at(path.as_ref()), sink)?);
+    }
+    Ok(all)
+}
+
+/// Reads or asks what was given, within the limits of one input where others wrote it.
+///
+/// # Errors
+///
+/// Those of [`Given::recordings`]; it went beyond the limits.
+pub fn read(given: &Given, sink: &dyn Sink) -> anyhow::Result<Vec<Recording>> {
+    match given.path().filter(|_| !given.is_asked()) {
+        Some(path) => {
+            file(path, || given.recordings(sink)).map_err(|why| BadInput::of(path, why))?
+        }
+        None => given.recordings(sink),
     }
 }
 

@@ -1,22 +1,28 @@
 //! The nodes of a launch meet: each records itself, rank 0 gathers, judges, and says the verdict.
 
+mod absent_nodes;
+pub mod session;
+mod unreached;
+
 use std::cell::LazyCell;
-use std::thread::Builder;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use super::absent_nodes::{AbsentNode, absent_nodes};
-use super::{NodePlacement, TogetherArgs, listen, unreached};
+use self::absent_nodes::{AbsentNode, absent_nodes};
+use super::budget::ClusterMemory;
+use super::given::{LaunchRequest, NodePlacement};
+use super::many::{self, Gathering};
+use super::recording_text::to_text;
+use super::sink::Sink;
+use super::unusable::{BadInput, bad_usage};
 use crate::check::Catalogue;
-use crate::cli::input::BadInput;
-use crate::cli::many::{self, ClusterMemory, Gathering};
-use crate::cli::output::{self, say};
-use crate::cli::record;
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
-use crate::cluster::rendezvous::Gathered;
+use crate::cluster::rendezvous::{Gathered, JoinError, JoinedNode, Rendezvous};
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::Silent;
@@ -24,6 +30,8 @@ use crate::probe::together;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
 
+/// How many names are looked up at once.
+const LOOK_UPS: usize = 64;
 /// The longest verdict.
 const MOST_SAID: u64 = 64 << 10;
 /// How long rank 0 tries to say its verdict.
@@ -74,7 +82,7 @@ impl GatheredNodes {
     }
 
     /// Tells the others the verdict, and says which did not hear it.
-    pub fn tell(self, headline: String, exit: Exit) {
+    pub fn send_verdict(self, headline: String, exit: Exit, sink: &dyn Sink) {
         let said = VerdictMessage {
             exit: exit.code(),
             headline,
@@ -83,33 +91,31 @@ impl GatheredNodes {
         let text = serde_json::to_vec(&said).unwrap_or_default();
         let mut gathered = self.gathered;
         for (_, deaf) in gathered.broadcast(&text, TELLING) {
-            say(&format!("the verdict did not reach {deaf}"));
+            sink.say(&format!("the verdict did not reach {deaf}"));
         }
     }
 }
 
-/// Takes part: gives this node's recording (`own`, which takes no longer than `deadline`), or judges all. `fanin` nodes give theirs to one, where
-/// it is said.
+/// Takes part: gives this node's recording, or judges all.
 ///
 /// # Errors
 ///
 /// Rank 0 is not reached, or does not answer; its port is taken; the node's own recording cannot be made.
-pub fn run(
-    place: &NodePlacement,
-    args: &TogetherArgs,
-    (deadline, fanin): (Duration, Option<u64>),
-    own: impl FnOnce() -> anyhow::Result<Recording>,
+pub(super) fn run(
+    request: &LaunchRequest,
     memory: ClusterMemory,
+    sink: &dyn Sink,
 ) -> anyhow::Result<Outcome> {
+    let place = &request.place;
     // The others start when they do, and need their own time to look.
-    let wait = deadline + args.wait;
-    let fanin = gather_tree::fanin(place.nodes, fanin);
+    let wait = request.deadline + request.wait;
+    let fanin = gather_tree::fanin(place.nodes, request.fanin);
     if place.own.rank != 0 {
-        return guest(place, args, (wait, fanin), own).map(Outcome::VerdictOfRank0);
+        return guest(request, wait, fanin, sink).map(Outcome::VerdictOfRank0);
     }
-    say(&place.understood);
+    sink.say(&place.understood);
     if !place.trust.is_authenticated() {
-        say(
+        sink.say(
             "unauthenticated: no key was given (RDMA_DOCTOR_KEY, --key-file); what others say is believed by their addresses",
         );
     }
@@ -117,13 +123,19 @@ pub fn run(
     let (own, mut gathered) = std::thread::scope(|scope| {
         let gathering = Builder::new().spawn_scoped(scope, || {
             let others = place.nodes - 1;
-            let told = |count| output::counted(count as u64, others, "nodes answered");
+            let told = |count| {
+                sink.progress(Progress::Counted {
+                    count: count as u64,
+                    of: others,
+                    what: "nodes answered",
+                });
+            };
             let most = memory.message(place.nodes);
             let gathered = host.gather(place.nodes, wait, most, told);
-            output::progress(Progress::Done);
+            sink.progress(Progress::Done);
             gathered
         })?;
-        let own = own();
+        let own = own_recording(request, sink);
         let gathered = gathering.join().unwrap_or_default();
         anyhow::Ok((own, gathered))
     })?;
@@ -136,11 +148,11 @@ pub fn run(
     };
     note(&mut own, same, gathered.run);
     for who in &gathered.refused {
-        say(&format!("turned away: {who}"));
+        sink.say(&format!("turned away: {who}"));
     }
     let untold = gathered.refused_count - gathered.refused.len() as u64;
     if untold > 0 {
-        say(&format!("turned away: {untold} more"));
+        sink.say(&format!("turned away: {untold} more"));
     }
     let silent = silent(place, &own, &gathered, wait);
     let given: Vec<(String, Vec<u8>)> = gathered
@@ -206,17 +218,27 @@ fn silent(
     absent_nodes(place, gathered, why)
 }
 
+/// The recording that this node gives.
+fn own_recording(request: &LaunchRequest, sink: &dyn Sink) -> anyhow::Result<Recording> {
+    let mut all = request.own.recordings(sink)?;
+    match (all.pop(), all.is_empty()) {
+        (Some(own), true) => Ok(own),
+        _ => Err(bad_usage("one RECORDING replaces this node, not several")),
+    }
+}
+
 fn guest(
-    place: &NodePlacement,
-    args: &TogetherArgs,
-    (wait, fanin): (Duration, Option<u64>),
-    own: impl FnOnce() -> anyhow::Result<Recording>,
+    request: &LaunchRequest,
+    wait: Duration,
+    fanin: Option<u64>,
+    sink: &dyn Sink,
 ) -> anyhow::Result<Exit> {
+    let place = &request.place;
     // Rank 0 is told at once that this node is there, which then may take its time to look.
     let (joined, recording) = std::thread::scope(|scope| {
-        let joining =
-            Builder::new().spawn_scoped(scope, || place.join(args.wait, fanin.is_some()))?;
-        let recording = own();
+        let joining = Builder::new()
+            .spawn_scoped(scope, || join_rank_0(place, request.wait, fanin.is_some()))?;
+        let recording = own_recording(request, sink);
         anyhow::Ok((joining.join(), recording))
     })?;
     let mut recording = recording?;
@@ -231,7 +253,7 @@ fn guest(
     if let Some(clock) = guest.clock {
         note(&mut recording, clock, guest.run);
     }
-    let text = record::to_text(&recording, None);
+    let text = to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;
     guest.send(&packed).map_err(|error| {
         BadInput(format!(
@@ -242,8 +264,70 @@ fn guest(
         .receive(2 * wait, MOST_SAID)
         .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
     for deaf in guest.unreached_children() {
-        say(&format!("the verdict did not reach {deaf}"));
+        sink.say(&format!("the verdict did not reach {deaf}"));
     }
     let said: VerdictMessage = serde_json::from_slice(&said).context("rank 0's verdict")?;
-    Ok(args.exit_on.elsewhere(Some(said.exit.into())))
+    Ok(request.exit_on.elsewhere(Some(said.exit.into())))
+}
+
+/// Joins rank 0; `relays` says whether further nodes can join through this one.
+fn join_rank_0(
+    place: &NodePlacement,
+    wait: Duration,
+    relays: bool,
+) -> Result<JoinedNode, JoinError> {
+    let NodePlacement {
+        host, port, own, ..
+    } = place;
+    JoinedNode::join(host, *port, own, &place.trust, wait, relays)
+}
+
+/// Opens the port of rank 0, at which the other nodes connect.
+fn listen(place: &NodePlacement) -> anyhow::Result<Rendezvous> {
+    let host = Rendezvous::open(place.port, place.own.clone(), place.trust.clone());
+    let names = place.names.clone();
+    let host = host.map(|host| match place.trust.is_authenticated() {
+        // Without a key only these addresses are admitted at all.
+        true => host.with_expected(move || addresses_of_all(&names)),
+        false => host,
+    });
+    Ok(host.map_err(|error| {
+        let port = place.port;
+        BadInput(format!(
+            "rank 0 cannot listen at port {port}: {error}; give another one to all (--rendezvous HOST:PORT)"
+        ))
+    })?)
+}
+
+/// The addresses of hosts, looked up at once: a name server may take seconds for each name that it does not know.
+pub fn addresses_of_all(names: &[String]) -> Vec<IpAddr> {
+    fn resolve(names: &[String]) -> Vec<IpAddr> {
+        names.iter().flat_map(|name| addresses(name)).collect()
+    }
+    std::thread::scope(|scope| {
+        let parts = names.chunks(names.len().div_ceil(LOOK_UPS).max(1));
+        let parts: Vec<_> = parts
+            .map(|part| {
+                (
+                    part,
+                    Builder::new().spawn_scoped(scope, move || resolve(part)),
+                )
+            })
+            .collect();
+        // Without a thread they are looked up here.
+        let found = |(part, thread): (_, std::io::Result<ScopedJoinHandle<'_, Vec<IpAddr>>>)| {
+            thread.map_or_else(
+                |_| resolve(part),
+                |thread| thread.join().unwrap_or_default(),
+            )
+        };
+        parts.into_iter().flat_map(found).collect()
+    })
+}
+
+/// The addresses of a host; none where its name leads to none.
+pub fn addresses(host: &str) -> Vec<IpAddr> {
+    let found = (host, 0).to_socket_addrs();
+    let found = found.into_iter().flatten();
+    found.map(|at| at.ip().to_canonical()).collect()
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::NodePlacement;
 use crate::cluster::rendezvous::Gathered;
+use crate::examine::given::NodePlacement;
 use crate::measure::plan::pairs::Silent;
 
 /// What is known of an absent node.

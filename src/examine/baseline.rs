@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::input::{self, BadInput};
-use super::many;
-use crate::check::Catalogue;
-use crate::fact::Facts;
+use super::one::Judged;
+use super::unusable::BadInput;
 use crate::live::files;
 use crate::report::baseline::{BaselineChanges, drifted, majority, of_json};
 use crate::report::expectation::Expectation;
@@ -20,10 +18,10 @@ use crate::terminal;
 /// [`BadInput`] where nothing there is a recording or a report.
 pub(super) fn changes(
     path: &Path,
-    catalogue: &Catalogue,
-    policy: &Policy,
+    judged: &Judged<'_>,
+    own: &[Recording],
     report: &Report,
-    (here, own): (&Facts, &[Recording]),
+    policy: &Policy,
 ) -> anyhow::Result<BaselineChanges> {
     let (of, recordings) = match directory(path) {
         None => match Recording::open(path) {
@@ -69,17 +67,16 @@ pub(super) fn changes(
     let mut before = Vec::with_capacity(recordings.len());
     let mut facts = Vec::with_capacity(recordings.len());
     for one in &recordings {
-        let one = std::slice::from_ref(one);
-        let verdict = many::judged(catalogue, one, policy);
-        before.push(Expectation::of(&verdict, None));
-        facts.push(input::facts_within(catalogue.limits.clone(), one).0);
+        let one = Judged::new(judged.catalogue, std::slice::from_ref(one));
+        before.push(Expectation::of(&one.report(policy), None));
+        facts.push(one.facts);
     }
     let before = match before.len() {
         1 => before.remove(0),
         _ => majority(&before),
     };
     let pseudonyms = recordings.iter().chain(own).any(|one| one.header.redacted);
-    let drifted = drifted(&facts, here, pseudonyms);
+    let drifted = drifted(&facts, &judged.facts, pseudonyms);
     Ok(BaselineChanges::new(of, &before, report, drifted))
 }
 

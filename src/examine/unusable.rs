@@ -4,6 +4,8 @@
 use std::fmt::Display;
 use std::path::Path;
 
+use super::sink::Sink;
+use crate::exit::Exit;
 use crate::terminal;
 
 /// Marks a failure as one of the input: exit status 65.
@@ -31,4 +33,20 @@ pub struct BadUsage(pub String);
 /// A failure of the command line.
 pub fn bad_usage(why: impl Into<String>) -> anyhow::Error {
     BadUsage(why.into()).into()
+}
+
+/// How the program ends: an error is told.
+pub fn ended(result: anyhow::Result<Exit>, sink: &dyn Sink) -> Exit {
+    result.unwrap_or_else(|error| {
+        sink.say(&format!("{error:#}"));
+        if error.is::<BadInput>() {
+            Exit::Input
+        } else if error.is::<BadUsage>() {
+            Exit::Usage
+        } else if error.is::<NoReportInTime>() {
+            Exit::Deadline
+        } else {
+            Exit::Internal
+        }
+    })
 }
