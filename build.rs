@@ -188,6 +188,13 @@ fn fields(table: &toml::Table) -> Result<[String; 11], String> {
     let explains = explains.into_iter().flatten();
     let explains: Vec<&str> = explains.filter_map(toml::Value::as_str).collect();
     let limits = table.get("limits").and_then(toml::Value::as_table);
+    let premises = match table.get("premise") {
+        Some(toml::Value::Array(all)) => {
+            let all: Vec<&str> = all.iter().filter_map(toml::Value::as_str).collect();
+            all.join("\n")
+        }
+        _ => text("premise"),
+    };
     let limits: Vec<String> = limits.into_iter().flatten().map(limit).collect();
     let fields = [
         text("title"),
@@ -195,7 +202,7 @@ fn fields(table: &toml::Table) -> Result<[String; 11], String> {
         text("impact"),
         text("area"),
         text("subject"),
-        text("premise"),
+        premises,
         text("applies"),
         text("fails"),
         text("finding"),

@@ -8,7 +8,7 @@
 //! condition   the tree, three-valued
 //! template    sentences with placeholders; `naming` what facts put into them
 //! catalogue   all checks: the built-in ones and a site's own
-//! premise     what a check assumes; a finding states it as its condition if it is unknown
+//! premise     what a check assumes; stated by a finding if it is unknown
 //! judge       facts and checks become verdicts
 //! variant     what follows from an example: a fact withheld, a comparison at, below and above its value
 //! evidence    the evidence of a verdict, and the missing facts of an open one
@@ -62,7 +62,7 @@ pub use example::{Example, Expected, try_example};
 pub(crate) use glob::fits as glob_fits;
 pub use inventory::{Inventory, InventoryItem, items_of};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
-pub use premise::Premise;
+pub use premise::{Premise, PremiseWords};
 pub use template::Template;
 pub use variant::Variant;
 pub use waiver::{Recorded, Waiver, Waivers, judge_waived, located};
@@ -128,7 +128,7 @@ pub struct Check {
     /// What it is judged for.
     pub subject: Subject,
     /// What it takes for granted.
-    pub premise: Option<premise::CheckPremise>,
+    pub premises: Vec<premise::CheckPremise>,
     /// To which instances it applies; to all if it is absent.
     pub applies: Option<Condition>,
     /// When the problem is there.
@@ -164,10 +164,10 @@ impl Check {
         }
     }
 
-    /// Its conditions: those of its premise, of where it applies and of when it fails.
+    /// Its conditions: those of its premises, of where it applies and of when it fails.
     pub fn conditions(&self) -> impl Iterator<Item = &Condition> {
-        let premise = self.premise.iter().map(|premise| &premise.condition);
-        premise.chain(&self.applies).chain([&self.fails])
+        let premises = self.premises.iter().map(|premise| &premise.condition);
+        premises.chain(&self.applies).chain([&self.fails])
     }
 
     /// How much it matters if it is not known whether the premise is met: a warning at most.

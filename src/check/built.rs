@@ -16,7 +16,7 @@ use crate::fact::{Subject, Value};
 /// Of each check, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Title, severity, impact, area, subject, premise, applies, fails, finding, explains, limits.
+/// Title, severity, impact, area, subject, premises, applies, fails, finding, explains, limits.
 type Fields = [&'static str; 11];
 
 /// Reads all of them.
@@ -44,7 +44,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         impact,
         area,
         subject,
-        premise,
+        premises,
         applies,
         fails,
         finding,
@@ -67,14 +67,10 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         },
         area: area.into(),
         subject,
-        premise: match premise {
-            "" => None,
-            word => {
-                let premise = Premise::from_word(word).ok_or_else(|| no("premise"))?;
-                let condition = typing::condition(premise.condition(), names)?;
-                Some(CheckPremise { premise, condition })
-            }
-        },
+        premises: premises
+            .lines()
+            .map(|word| premise(word, names))
+            .collect::<Result<_, _>>()?,
         applies: match applies {
             "" => None,
             applies => Some(typing::condition(applies, names)?),
@@ -88,6 +84,12 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         path: path.into(),
         examples_at: None,
     })
+}
+
+fn premise(word: &str, names: Names<'_>) -> Result<CheckPremise, Complaint> {
+    let premise = Premise::from_word(word).ok_or_else(|| no("premise"))?;
+    let condition = typing::condition(premise.condition(), names)?;
+    Ok(CheckPremise { premise, condition })
 }
 
 /// A limit on a line: its name, the kind of its value, the value or the values.

@@ -59,12 +59,12 @@ impl Check {
     }
 
     /// The unknown facts that keep the check from being decided for this instance. Where it is open whether the check
-    /// applies, those are the facts of its premise and of `applies`.
+    /// applies, those are the facts of its premises and of `applies`.
     pub fn lacks<'f>(&self, facts: &'f Facts, id: Id) -> Vec<MissingFact<'f>> {
         let lineage = Lineage::of(facts, id);
         let view = self.view(facts, lineage);
         let mut found = Vec::new();
-        let before = self.premise.iter().map(|premise| &premise.condition);
+        let before = self.premises.iter().map(|premise| &premise.condition);
         let mut applies = true;
         for condition in before.chain(&self.applies) {
             applies &= condition.undecided(&view, &mut found) == Some(true);

@@ -184,18 +184,7 @@ impl<'a, 's> Reader<'a, 's> {
                 Some(item) => as_text(item)?.into(),
                 None => "".into(),
             },
-            premise: match self.table.get("premise") {
-                Some(item) => {
-                    let premise = self.word("premise", Premise::ALL, Premise::word)?;
-                    let condition = typing::condition(premise.condition(), names);
-                    let condition = condition.map_err(|wrong| Complaint {
-                        span: item.span(),
-                        ..wrong
-                    })?;
-                    Some(CheckPremise { premise, condition })
-                }
-                None => None,
-            },
+            premises: self.premises(names)?,
             applies: match self.table.get("applies") {
                 Some(item) => Some(self.placed(item, |text| typing::condition(text, names))?),
                 None => None,
@@ -238,6 +227,18 @@ impl<'a, 's> Reader<'a, 's> {
         read: impl FnOnce(&str) -> Result<T, Complaint>,
     ) -> Result<T, Complaint> {
         placed(self.document, item, read)
+    }
+
+    /// What the check takes for granted: a word, or a list of words.
+    fn premises(&self, names: Names<'_>) -> Result<Vec<CheckPremise>, Complaint> {
+        let Some(item) = self.table.get("premise") else {
+            return Ok(Vec::new());
+        };
+        let items = match item.get_ref() {
+            DeValue::Array(items) => items.iter().collect(),
+            _ => vec![item],
+        };
+        items.into_iter().map(|item| premise(item, names)).collect()
     }
 
     fn word<T: Copy>(
@@ -333,6 +334,19 @@ pub(super) fn as_table<'t, 's>(
         DeValue::Table(table) => Ok(table),
         _ => Err(wrong_type(item, wanted)),
     }
+}
+
+fn premise(item: Item<'_, '_>, names: Names<'_>) -> Result<CheckPremise, Complaint> {
+    let text = as_text(item)?;
+    let all: Vec<&str> = Premise::ALL.iter().map(|one| one.word()).collect();
+    let premise = Premise::from_word(text);
+    let premise = premise.ok_or_else(|| no_choice("premise", text, item.span(), &all))?;
+    let condition = typing::condition(premise.condition(), names);
+    let condition = condition.map_err(|wrong| Complaint {
+        span: item.span(),
+        ..wrong
+    })?;
+    Ok(CheckPremise { premise, condition })
 }
 
 /// The item's text.

@@ -2,7 +2,7 @@
 
 use super::catalogue::Catalogue;
 use super::condition::Lineage;
-use super::{Check, Condition};
+use super::{Check, Condition, Premise};
 use crate::fact::{Facts, Id, Subject};
 
 /// A check's verdict on one instance.
@@ -123,6 +123,14 @@ impl Check {
         outcome(self, facts, Lineage::of(facts, id))
     }
 
+    /// The premises of which it is not known whether they are met for this instance.
+    pub fn open_premises(&self, facts: &Facts, id: Id) -> impl Iterator<Item = Premise> {
+        let view = self.view(facts, Lineage::of(facts, id));
+        let open = self.premises.iter();
+        let open = open.filter(|one| one.condition.holds(&view).is_none());
+        open.map(|one| one.premise).collect::<Vec<_>>().into_iter()
+    }
+
     /// Whether a fact by which the check fails is known.
     pub fn is_told(&self, facts: &Facts, id: Id) -> bool {
         self.fails.is_told(facts, Lineage::of(facts, id))
@@ -140,8 +148,14 @@ impl Condition {
 /// Judges an instance. The only place where a pass is made.
 fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
     let view = check.view(facts, lineage);
-    let premise = check.premise.as_ref();
-    let premise = premise.map_or(Some(true), |premise| premise.condition.holds(&view));
+    let premises = check.premises.iter();
+    let premises = premises.map(|premise| premise.condition.holds(&view));
+    // Kleene's conjunction: one that is not met decides.
+    let premise = premises.fold(Some(true), |all, one| match (all, one) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    });
     let applies = check.applies.as_ref();
     let applies = applies.map_or(Some(true), |applies| applies.holds(&view));
     match (premise, applies) {

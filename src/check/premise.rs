@@ -10,7 +10,28 @@ written! {
         SeveralNodes = "several-nodes",
         /// The event is what failed, or the run takes more than one node: it needs the network either way.
         NeedsNetwork = "needs-network",
+        /// The node is no virtual machine, in which PCI and CPUs can look other than they are.
+        BareMetal = "bare-metal",
+        /// The doctor, or the tool, ran in no container, which hides a part of the machine.
+        NoContainer = "no-container",
+        /// The GPU is not divided by MIG.
+        Undivided = "undivided",
+        /// The PCI function is not a virtual one (SR-IOV).
+        WholeDevice = "whole-device",
+        /// The GPU is not a virtual function of one.
+        WholeGpu = "whole-gpu",
+        /// CUDA_VISIBLE_DEVICES hides no GPU from the process.
+        Unmasked = "unmasked",
     }
+}
+
+/// How a finding says a premise that is not known to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PremiseWords {
+    /// Before the finding's sentence: for whom it holds.
+    Before(&'static str),
+    /// Behind it: what would excuse it.
+    Behind(&'static str),
 }
 
 impl Premise {
@@ -19,13 +40,28 @@ impl Premise {
         match self {
             Premise::SeveralNodes => "run.nodes > 1",
             Premise::NeedsNetwork => "run.nodes > 1 or event.role == \"failure\"",
+            Premise::BareMetal => "not node.virtual",
+            Premise::NoContainer => "node.container == \"none\"",
+            Premise::Undivided => "gpu.mig != \"on\"",
+            Premise::WholeDevice => "not function.virtual_function",
+            Premise::WholeGpu => "not gpu.virtual_function",
+            Premise::Unmasked => "not node.cuda_masked",
         }
     }
 
     /// As a finding says it.
-    pub fn sentence(self) -> &'static str {
+    pub fn words(self) -> PremiseWords {
         match self {
-            Premise::SeveralNodes | Premise::NeedsNetwork => "if more than one node takes part: ",
+            Premise::SeveralNodes | Premise::NeedsNetwork => {
+                PremiseWords::Before("if more than one node takes part: ")
+            }
+            Premise::BareMetal => PremiseWords::Behind("this is a virtual machine"),
+            Premise::NoContainer => PremiseWords::Behind("this ran in a container"),
+            Premise::Undivided => PremiseWords::Behind("MIG divides the GPU"),
+            Premise::WholeDevice | Premise::WholeGpu => {
+                PremiseWords::Behind("it is a virtual function")
+            }
+            Premise::Unmasked => PremiseWords::Behind("CUDA_VISIBLE_DEVICES hides some"),
         }
     }
 }

@@ -159,7 +159,7 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     };
     let subject = check.subject.name();
     writeln!(out, "{}, for each {subject}{area}\n", check.gravity())?;
-    if let Some(presumed) = &check.premise {
+    for presumed in &check.premises {
         section(out, "premise", presumed.premise.word())?;
     }
     if let Some(applies) = &check.applies {

@@ -36,7 +36,7 @@ fn one(page: &mut String, check: &Check) -> std::fmt::Result {
         ".SH {}\n{title} ({gravity}, for each {subject})",
         roff(&check.id)
     )?;
-    if let Some(presumed) = &check.premise {
+    for presumed in &check.premises {
         writeln!(page, ".TP\n.B premise\n{}", presumed.premise.word())?;
     }
     if let Some(applies) = &check.applies {

@@ -3,7 +3,7 @@
 use super::WaivedFinding;
 use super::finding::{Consequence, Finding, Pass, evidence_line};
 use super::remedy::{SUBJECTS, for_each_subject};
-use crate::check::{Catalogue, Outcome, Verdict};
+use crate::check::{Catalogue, Outcome, PremiseWords, Verdict};
 use crate::diagnosis::Cause;
 use crate::fact::{Facts, Id, Subject};
 use crate::sentence::{Sentence, Span};
@@ -40,14 +40,33 @@ impl Writer<'_> {
         }
     }
 
-    /// The sentence behind the premise of its check.
+    /// The sentence with those premises of its check that are not known to hold: what it holds for
+    /// stands before it, what would excuse it behind.
     fn presuming(&self, check: usize, id: Id) -> Sentence {
-        let presumed = self.catalogue.checks[check].premise.as_ref();
-        let said = self.sentence(check, id);
-        match presumed {
-            Some(presumed) => Sentence::from(presumed.premise.sentence()).then(said),
-            None => said,
+        let open = self.catalogue.checks[check].open_premises(self.facts, id);
+        let mut said = self.sentence(check, id);
+        let mut excuses: Vec<&str> = Vec::new();
+        for premise in open {
+            match premise.words() {
+                PremiseWords::Before(words) => said = Sentence::from(words).then(said),
+                PremiseWords::Behind(words) => excuses.push(words),
+            }
         }
+        if excuses.is_empty() {
+            return said;
+        }
+        let words = format!(", unless {} (not recorded)", excuses.join(" or "));
+        said.then(Sentence::from(words))
+    }
+
+    /// The words before the sentence, if a premise that is open has some.
+    fn words_before(&self, check: usize, id: Id) -> Option<&'static str> {
+        let open = self.catalogue.checks[check].open_premises(self.facts, id);
+        let mut before = open.filter_map(|premise| match premise.words() {
+            PremiseWords::Before(words) => Some(words),
+            PremiseWords::Behind(_) => None,
+        });
+        before.next()
     }
 
     pub(super) fn finding(&self, cause: &Cause) -> Finding {
@@ -61,11 +80,10 @@ impl Writer<'_> {
                 self.sentence(cause.check, id)
             }
         };
-        let premise = check
-            .premise
-            .as_ref()
-            .map(|presumed| presumed.premise.sentence());
-        let premise = premise.filter(|_| cause.presumes(cause.check, first));
+        let premise = cause
+            .presumes(cause.check, first)
+            .then(|| self.words_before(cause.check, first))
+            .flatten();
         let mut consequences = cause.consequences.clone();
         small_sort::by(&mut consequences, |a, b| {
             let order = |of: &(usize, Id)| (&self.catalogue.checks[of.0].id, of.1);

@@ -410,7 +410,7 @@ fn the_program_has_what_each_file_says() {
             let judged = (&check.applies, &check.fails, check.finding());
             let words = (&check.title, &check.explains, &check.path);
             let kind = (&check.id, check.severity, check.impact, &check.area);
-            let kind = (kind, check.subject, &check.premise);
+            let kind = (kind, check.subject, &check.premises);
             let mut limits = check.limits.clone();
             limits.sort_by(|(a, _), (b, _)| a.cmp(b));
             format!("{kind:?} {words:?} {judged:?} {limits:?}")

@@ -168,7 +168,7 @@ fn shown(check: &Check, examples: &[Example], complain: &mut impl FnMut(String))
             }
         }
     }
-    let premise = check.premise.iter().map(|_| Expected::FailsIf);
+    let premise = check.premises.iter().map(|_| Expected::FailsIf);
     let always = [Expected::Fails, Expected::Passes, Expected::Unknown];
     for wanted in always.into_iter().chain(premise) {
         if !shown.contains(&wanted) {
