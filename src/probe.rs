@@ -525,9 +525,7 @@ pub fn whole_number(text: &str) -> Result<u64, String> {
 
 /// States what a bounded reader left out of a node, beside what others did.
 fn state_left_out(facts: &mut Facts, node: Id, more: &LeftOut, origin: &Origin) {
-    let before = facts.texts(node, of_node::LEFT_OUT);
-    let all: Arc<[Arc<str>]> = before.chain([more.to_string().into()]).collect();
-    facts.know(node, of_node::LEFT_OUT, all, origin);
+    facts.add_texts(node, of_node::LEFT_OUT, [more.to_string().into()], origin);
 }
 
 /// Several texts as one, with this between two of them; "none" if there is none.

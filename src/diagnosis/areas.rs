@@ -56,6 +56,8 @@ pub struct AreaSurvey {
     pub seen: Vec<(Subject, usize)>,
     /// How many checks of it were decided.
     pub decided: usize,
+    /// Whether it could have shown an error: a check of one passed.
+    pub could_show: bool,
     /// Its gaps.
     pub lacks: Vec<AreaGap>,
     /// Checks that stay open for lack of permission, though the area counts as examined: how many.
@@ -118,7 +120,7 @@ pub fn survey(
     let areas = catalogue.areas.iter().enumerate();
     let areas = areas.filter(|(_, area)| area.on == on);
     let areas: Vec<(usize, &Area)> = areas.collect();
-    let mut of_area: HashMap<&str, (Vec<&Verdict>, usize), FixedState> = HashMap::default();
+    let mut of_area: HashMap<&str, VerdictsOfArea<'_>, FixedState> = HashMap::default();
     // The verdicts of a check stand together: it counts once, however many it has.
     let mut last = None;
     let judged = |v: &&Verdict| !matches!(v.outcome, Outcome::DoesNotApply);
@@ -127,10 +129,12 @@ pub fn survey(
             continue;
         }
         let check = &catalogue.checks[verdict.check];
-        let (open, decided) = of_area.entry(&check.area).or_default();
+        let of_area = of_area.entry(&check.area).or_default();
+        of_area.could_show |=
+            matches!(verdict.outcome, Outcome::Passes(_)) && check.severity == Severity::Error;
         match verdict.outcome {
-            Outcome::Unknown(_) | Outcome::FailsIf => open.push(verdict),
-            _ if last.replace(verdict.check) != Some(verdict.check) => *decided += 1,
+            Outcome::Unknown(_) | Outcome::FailsIf => of_area.open.push(verdict),
+            _ if last.replace(verdict.check) != Some(verdict.check) => of_area.decided += 1,
             _ => {}
         }
     }
@@ -142,17 +146,24 @@ pub fn survey(
             of_verdicts: lacks,
             lacks: Vec::new(),
         };
-        let (open, decided) = match of_area.get(&*area.name) {
-            Some((open, decided)) => (open.as_slice(), *decided),
-            None => (&[][..], 0),
-        };
-        let survey = surveyor.look(index, area, (open, decided), verdicts, require);
+        let none = VerdictsOfArea::default();
+        let own = of_area.get(&*area.name).unwrap_or(&none);
+        let survey = surveyor.look(index, area, own, verdicts, require);
         match is_given {
             true => survey.as_far_as_given(),
             false => survey,
         }
     };
     areas.into_iter().map(look).collect()
+}
+
+/// The verdicts of an area's checks that apply.
+#[derive(Default)]
+struct VerdictsOfArea<'v> {
+    open: Vec<&'v Verdict>,
+    /// How many checks were decided.
+    decided: usize,
+    could_show: bool,
 }
 
 struct Surveyor<'a> {
@@ -168,7 +179,7 @@ impl Surveyor<'_> {
         &mut self,
         index: usize,
         area: &Area,
-        (open, decided): (&[&Verdict], usize),
+        judged: &VerdictsOfArea<'_>,
         verdicts: &[Verdict],
         require: &RequiredAreas,
     ) -> AreaSurvey {
@@ -185,7 +196,8 @@ impl Surveyor<'_> {
                 _ => self.is_required(area),
             }),
             seen: Vec::new(),
-            decided,
+            decided: judged.decided,
+            could_show: judged.could_show,
             lacks: Vec::new(),
             withheld: 0,
         };
@@ -224,7 +236,7 @@ impl Surveyor<'_> {
         }
         self.decided(area, verdicts);
         let essentials = self.lacks.len();
-        for verdict in open {
+        for verdict in &judged.open {
             let check = &self.catalogue.checks[verdict.check];
             let Some(lack) = self.withheld(check, verdict) else {
                 continue;

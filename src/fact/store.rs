@@ -382,6 +382,28 @@ impl Facts {
         (0..texts.len()).map(move |at| Arc::clone(&texts[at]))
     }
 
+    /// Adds texts to those that are known.
+    pub fn add_texts(
+        &mut self,
+        id: Id,
+        key: Key<Arc<[Arc<str>]>>,
+        more: impl IntoIterator<Item = Arc<str>>,
+        origin: &Origin,
+    ) {
+        let all: Arc<[Arc<str>]> = self.texts(id, key).chain(more).collect();
+        if all.is_empty() {
+            return;
+        }
+        let grown = Fact::Known(all.into_value().on_one_line(), origin.clone());
+        let instance = &mut self.instances[id.0 as usize];
+        let place = usize::from(instance.places[key.index]);
+        // What is known is not stated again; this grows.
+        match instance.facts.get_mut(place.wrapping_sub(1)) {
+            Some(fact @ Fact::Known(..)) => *fact = grown,
+            _ => self.set_at(id, key.index, grown),
+        }
+    }
+
     /// The value of a fact, if it is known.
     pub fn known<T: Typed>(&self, id: Id, key: Key<T>) -> Option<T> {
         match self.look(id, key.index) {

@@ -194,12 +194,8 @@ fn leave_out(files: &[File], before: Vec<LeftOut>, origin: &Origin, facts: &mut 
 
 /// States what was left out, beside what other logs left out.
 fn state_left_out(more: &[LeftOut], origin: &Origin, facts: &mut Facts) {
-    let known = facts.texts(Facts::CLUSTER, cluster::LEFT_OUT);
     let more = more.iter().map(|one| one.to_string().into());
-    let all: Arc<[Arc<str>]> = known.chain(more).collect();
-    if !all.is_empty() {
-        facts.know(Facts::CLUSTER, cluster::LEFT_OUT, all, origin);
-    }
+    facts.add_texts(Facts::CLUSTER, cluster::LEFT_OUT, more, origin);
 }
 
 /// Events that had no place and are no harmless ones, and that a file breaks off.

@@ -131,7 +131,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     };
     if let Fact::Known(left_out, origin) = ask.read::<Vec<LeftOut>>(left_out_question()) {
         let said = left_out.iter().map(|one| one.to_string().into());
-        facts.know(node, of_node::LEFT_OUT, said.collect(), &origin);
+        facts.add_texts(node, of_node::LEFT_OUT, said, &origin);
     }
     let mut outputs = Vec::new();
     for place in places {

@@ -43,6 +43,9 @@ pub struct AreaLine {
     wanting: bool,
     #[serde(skip)]
     whole: bool,
+    /// Whether what is there of it could have shown an error.
+    #[serde(skip)]
+    pub(super) could_show: bool,
     /// Whether what was recorded holds nothing of it. Nothing failed and nothing was refused then.
     #[serde(skip)]
     pub(super) unrecorded: bool,
@@ -97,6 +100,7 @@ impl AreaLine {
             rank: survey.state,
             wanting: survey.is_wanting(),
             whole: survey.is_whole(),
+            could_show: survey.could_show && survey.state != AreaState::NotExamined,
             unrecorded: is_unrecorded(survey, of_outputs),
             of_nodes: Vec::new(),
         }
@@ -129,6 +133,7 @@ impl AreaLine {
         self.wanting |= other.wanting;
         self.whole &= other.whole;
         self.unrecorded &= other.unrecorded;
+        self.could_show |= other.could_show;
         self.remedy = self.remedy.take().or(other.remedy);
         if other.rank > self.rank {
             self.rank = other.rank;

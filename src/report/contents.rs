@@ -1,7 +1,6 @@
 //! What nodes that are judged together have to report, before its status and its headline are known.
 
 use super::damage::damage;
-use super::given::Given;
 use super::headline::headline;
 use super::open_question::UnwordedQuestion;
 use super::status::status;
@@ -61,10 +60,7 @@ impl Contents {
         Contents {
             nodes: recordings
                 .iter()
-                .map(|one| NodeHead {
-                    given: Given::of(catalogue, facts, verdicts, one.id),
-                    ..NodeHead::of(facts, one)
-                })
+                .map(|one| NodeHead::of(facts, one))
                 .collect(),
             areas: areas::of_nodes(
                 catalogue,

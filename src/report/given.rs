@@ -3,44 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::plural;
-use crate::check::{Catalogue, Outcome, Severity, Verdict};
 use crate::diagnosis::areas::is_given;
 use crate::fact::{Facts, Id, Subject, gpu, port};
 
 /// Names of ports in one state that are listed; more are counted.
 const NAMED: usize = 4;
 
-/// What was given of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// `12 ports (9 active, 3 down: mlx5_2/1, mlx5_7/1, mlx5_8/1), 8 × H100`; empty where it holds
-    /// neither ports nor GPUs.
-    pub holds: String,
-    /// Whether it could have shown an error: a check of one was decided on it, and passed.
-    pub could_show: bool,
-}
-
-impl Given {
-    /// `None` of a machine that was examined, or its recording.
-    pub(super) fn of(
-        catalogue: &Catalogue,
-        facts: &Facts,
-        verdicts: &[Verdict],
-        node: Id,
-    ) -> Option<Self> {
-        is_given(facts, node).then(|| Given {
-            holds: [ports(facts, node), gpus(facts, node)]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(", "),
-            could_show: verdicts.iter().any(|verdict| {
-                matches!(verdict.outcome, Outcome::Passes(_))
-                    && catalogue.checks[verdict.check].severity == Severity::Error
-                    && facts.lineage(verdict.subject).any(|id| id == node)
-            }),
-        })
-    }
+/// What was given of a node: `12 ports (9 active; 3 down: mlx5_2/1, mlx5_7/1, mlx5_8/1), 8 × H100`;
+/// empty where it holds neither ports nor GPUs. `None` of a machine that was examined, or its
+/// recording.
+pub(super) fn given(facts: &Facts, node: Id) -> Option<String> {
+    let said = [ports(facts, node), gpus(facts, node)];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    is_given(facts, node).then(|| said.join(", "))
 }
 
 fn ports(facts: &Facts, node: Id) -> Option<String> {

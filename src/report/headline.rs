@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use super::areas::{self, no_fault, unrecorded};
 use super::fit::fit;
-use super::given::Given;
 use super::{Contents, Finding, NodeHead, many, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
@@ -183,11 +182,11 @@ fn why_undecided(contents: &Contents) -> Sentence {
 
 /// What people gave in place of all nodes, behind a colon; empty where it can only be named.
 fn given(nodes: &[NodeHead]) -> Option<String> {
-    let all: Option<Vec<&Given>> = nodes.iter().map(|node| node.given.as_ref()).collect();
+    let all: Option<Vec<&str>> = nodes.iter().map(|node| node.given.as_deref()).collect();
     match all?.as_slice() {
         [] => None,
-        [one] if one.holds.is_empty() => Some(String::new()),
-        [one] => Some(format!(": {}", one.holds)),
+        [""] => Some(String::new()),
+        [one] => Some(format!(": {one}")),
         several => Some(format!(": {}", plural(several.len() as u64, "node"))),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::given::Given;
+use super::given::given;
 use crate::fact::{Facts, Id, Subject, node};
 
 /// What a report contains about a recording beyond its facts.
@@ -45,7 +45,7 @@ pub struct NodeHead {
     pub gpus: Option<u64>,
     /// What was given in its place, if it was not examined itself.
     #[serde(skip)]
-    pub given: Option<Given>,
+    pub given: Option<String>,
     /// The launcher that started the doctor there, and the rank, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launch: Option<String>,
@@ -76,7 +76,7 @@ impl NodeHead {
             untried_peers: facts.known(id, node::JOB_NODES) > Some(1)
                 && facts.members(Subject::Suspect, id).is_err(),
             gpus: facts.known(id, node::GPUS),
-            given: None,
+            given: given(facts, id),
             launch: launch.filter(|by| &**by != "none").map(|by| by.to_string()),
             recorded: recorded.utc.clone(),
             altered: recorded.altered.clone(),

@@ -7,8 +7,9 @@ use crate::exit::Exit;
 
 /// Whether what people gave could have shown no error.
 fn is_blind(contents: &Contents, policy: &Policy) -> bool {
-    let mut given = contents.nodes.iter().filter_map(|node| node.given.as_ref());
-    policy.require == RequiredAreas::Own && given.any(|given| !given.could_show)
+    let given = contents.nodes.iter().any(|node| node.given.is_some());
+    let could_show = contents.areas.iter().any(|area| area.could_show);
+    policy.require == RequiredAreas::Own && given && !could_show
 }
 
 /// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
