@@ -3,7 +3,7 @@
 //! `Channel 02/0 : 7[7] -> 8[0] [send] via NET/IB/3(6)/GDRDMA/Shared comm 0x5581 nRanks 16` (`src/transport/net.cc`), and the
 //! forms of P2P, SHM and CollNet since 2.4.
 
-use super::text::{hexadecimal, number};
+use super::text::{hexadecimal, number, run};
 
 /// What carries a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub enum ChannelLine<'m> {
 
 /// What a channel's line says besides the number of the channel, of which a pair of ranks has many: from ` : ` on.
 pub(super) fn besides_number(message: &[u8]) -> Option<&[u8]> {
-    let (_, rest) = super::text::run(message.strip_prefix(b"Channel ")?, |b| {
+    let (_, rest) = run(message.strip_prefix(b"Channel ")?, |b| {
         b.is_ascii_digit() || b == b'/'
     });
     rest.starts_with(b" : ").then_some(rest)
@@ -140,13 +140,13 @@ fn way(rest: &[u8], from: u64, to: u64) -> Option<Channel<'_>> {
         let rest = rest.strip_prefix(b"direct shared memory")?;
         (Transport::Shm, &b"direct"[..], rest)
     };
-    let rest = past(rest, &[b"/read", b"/CE", b"/direct", b"/CUMEM"]);
+    let (_, rest) = flags(rest)?;
     // The GPU in between of an indirect path.
     let rest = match rest.strip_prefix(b"/").and_then(number) {
         Some((_, rest)) => past_device(rest),
         None => rest,
     };
-    let rest = past(rest, &[b"/read", b"/CE"]);
+    let (_, rest) = flags(rest)?;
     Some(Channel {
         from,
         to,
@@ -195,11 +195,7 @@ fn network<'m>(
         Some((_, rest)) => (true, rest.strip_prefix(b")")?),
         None => (false, rest),
     };
-    let (gdr, rest) = match rest.strip_prefix(b"/GDRDMA") {
-        Some(rest) => (true, rest),
-        None => (false, rest),
-    };
-    let rest = past(rest, &[b"(PCI)", b"(C2C)", b"/Shared", b"/GDCopy"]);
+    let (gdr, rest) = flags(rest)?;
     Some(Channel {
         from,
         to,
@@ -209,7 +205,6 @@ fn network<'m>(
         adapter,
         pxn,
         gdr,
-        // A truncated `/GDRD` must not pass for a channel without GPUDirect RDMA.
         comm: tail(rest)?,
     })
 }
@@ -227,14 +222,30 @@ fn past_device(rest: &[u8]) -> &[u8] {
     }
 }
 
-fn past<'m>(mut rest: &'m [u8], words: &[&[u8]]) -> &'m [u8] {
-    for _ in 0..3 {
-        match words.iter().find_map(|word| rest.strip_prefix(*word)) {
-            Some(next) => rest = next,
-            None => break,
+/// The flags of a channel, `/GDRDMA(PCI)/Shared/flush=None`: whether one says GPUDirect RDMA, and what
+/// stands behind them. A flag that no release had yet is passed over; `None` where one is truncated.
+fn flags(mut rest: &[u8]) -> Option<(bool, &[u8])> {
+    let mut gdr = false;
+    while let Some([first, ..]) = rest.strip_prefix(b"/").filter(|_| rest.len() > 1) {
+        if !first.is_ascii_alphabetic() {
+            break;
         }
+        let (flag, behind) = run(rest.get(1..).unwrap_or(&[]), is_flag);
+        let (name, _) = run(flag, |b| b.is_ascii_alphanumeric());
+        // A truncated `/GDRD` must not pass for a channel without GPUDirect RDMA.
+        match name {
+            b"GDRDMA" => gdr = true,
+            b"GDCopy" => {}
+            name if name.starts_with(b"GD") || b"GDRDMA".starts_with(name) => return None,
+            _ => {}
+        }
+        rest = behind;
     }
-    rest
+    Some((gdr, rest))
+}
+
+fn is_flag(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'=' | b'(' | b')' | b'_' | b'-' | b'.' | b',')
 }
 
 /// The end of the line, perhaps with its communicator; `None` where something else is there.

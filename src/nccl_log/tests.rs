@@ -282,6 +282,15 @@ fn channels_of_all_releases() {
             "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/2/GDRDMA(PCI)",
             net(0, 8, false, "IB", 2, false, true, 0),
         ),
+        // 2.31, and flags that no release had yet
+        (
+            "Channel 00/0 : 8[0] -> 1[1] [receive] via NET/IB/0(0)/GDRDMA/flush=Always",
+            net(8, 1, true, "IB", 0, true, true, 0),
+        ),
+        (
+            "Channel 00/0 : 8[0] -> 1[1] [receive] via NET/IB/0/flush=None/Novel comm 0x2a nRanks 16",
+            net(8, 1, true, "IB", 0, false, false, 0x2a),
+        ),
         (
             "Channel 01/0 : 0[0] -> 4[0] via P2P/MNNVL",
             local(0, 4, Transport::P2p, "MNNVL", 0),

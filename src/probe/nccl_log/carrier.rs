@@ -28,6 +28,9 @@ pub(super) fn carrier(network: &str, ofi_provider: Option<&str>) -> Option<Carri
         || begins(&[
             "ib_",
             "ibext",
+            // RCCL's own.
+            "ib-cast",
+            "ib-rocm",
             "gib",
             "spectrum",
             "spcx",
