@@ -151,7 +151,9 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         }
     }
     share_reasons(&mut events);
+    name_loopback(&mut events);
     let course = RunCourse::of(view);
+    date_completions(&course, &mut events);
     let failures = failures(view, &events);
     let others = RunEndings::of(&failures);
     outcomes(&course, &failures, &others, &mut events);
@@ -306,6 +308,45 @@ fn fail_exhausted_retries(events: &mut [Event<'_, '_>]) {
             LogClass::ConnectFailed
         };
         event.role = Role::Failure;
+    }
+}
+
+/// NCCL's connect exchanges addresses over TCP and posts nothing over RDMA (net_ib/connect.cc of
+/// 2.30.7), so that `Init COMPLETE` does not show that a request ever got through: a collective that
+/// finished does.
+fn date_completions(course: &RunCourse<'_, '_>, events: &mut [Event<'_, '_>]) {
+    for event in events
+        .iter_mut()
+        .filter(|e| e.class == LogClass::Completion)
+    {
+        if event.phase == Some(Phase::Running) {
+            event.phase = match course.had_worked(LinePosition::of(event.line)) {
+                Some(true) => Some(Phase::Running),
+                Some(false) => Some(Phase::Init),
+                None => None,
+            };
+        }
+    }
+}
+
+/// Gloo says in one line that it announces the loopback address, and in another that nobody reached
+/// it there.
+fn name_loopback(events: &mut [Event<'_, '_>]) {
+    let falls_back = |e: &Event<'_, '_>| {
+        e.line
+            .message
+            .contains("Using the loopback address as fallback")
+    };
+    if !events.iter().any(falls_back) {
+        return;
+    }
+    for event in events
+        .iter_mut()
+        .filter(|e| e.class == LogClass::ConnectFailed)
+    {
+        if event.fields.peer.is_none() && event.line.message.contains("loo") {
+            event.fields.peer = Some("127.0.0.1");
+        }
     }
 }
 

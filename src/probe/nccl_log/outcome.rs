@@ -54,6 +54,8 @@ pub(super) struct RunEndings<'d> {
     passed: HashMap<(&'d str, u64), Vec<LinePosition>>,
     /// Whether a process was killed, or ended with a failure.
     killed: bool,
+    /// For each file the line by which the scheduler ended the job.
+    cancelled: HashMap<usize, u64>,
 }
 
 impl<'d> RunEndings<'d> {
@@ -62,6 +64,7 @@ impl<'d> RunEndings<'d> {
         let mut ends: HashMap<usize, Vec<u64>> = HashMap::new();
         let mut passed: HashMap<(&str, u64), Vec<LinePosition>> = HashMap::new();
         let mut killed = false;
+        let mut cancelled: HashMap<usize, u64> = HashMap::new();
         for Failure {
             at, class, thread, ..
         } in all
@@ -73,13 +76,39 @@ impl<'d> RunEndings<'d> {
                 passed.entry((host, *pid)).or_default().push(*at);
             }
             killed |= matches!(class, C::ProcessEnded | C::BusError | C::OutOfMemory);
+            if *class == C::JobCancelled {
+                let line = cancelled.entry(at.file).or_insert(at.first);
+                *line = at.first.min(*line);
+            }
         }
         ends.values_mut().for_each(|lines| lines.sort_unstable());
         RunEndings {
             ends,
             passed,
             killed,
+            cancelled,
         }
+    }
+
+    /// The line by which the scheduler had ended the job, where the event is what that causes.
+    fn cancelled_before(&self, event: &Failure<'d>) -> Option<u64> {
+        use LogClass as C;
+        let is_effect = matches!(
+            event.class,
+            C::PeerClosed
+                | C::SocketFailed
+                | C::ProxyFailed
+                | C::Completion
+                | C::ProcessEnded
+                | C::TorchTeardown
+                | C::TorchHeartbeat
+                | C::TorchNccl
+                | C::TorchStore
+                | C::Unwinding
+                | C::Abort
+        );
+        let line = *self.cancelled.get(&event.at.file)?;
+        (is_effect && event.at.first > line).then_some(line)
     }
 
     /// The first line after the event by which a process ends.
@@ -103,6 +132,8 @@ pub(super) struct RunCourse<'l, 'd> {
     ends: Vec<(LinePosition, &'l Sign)>,
     /// Rows of benchmarks, in their order: each the work of all ranks.
     rows: Vec<LinePosition>,
+    /// The first line of a benchmark's header in each file.
+    headers: HashMap<usize, u64>,
     /// For each file where work begins: its first line, and the furthest last line up to there.
     begun: HashMap<usize, Vec<(u64, u64)>>,
     /// Each thread's steps with its communicators, in the order of the log.
@@ -120,6 +151,7 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             of_file: HashMap::new(),
             ends: Vec::new(),
             rows: Vec::new(),
+            headers: HashMap::new(),
             begun: HashMap::new(),
             steps: BTreeMap::new(),
             connected: BTreeMap::new(),
@@ -139,7 +171,10 @@ impl<'l, 'd> RunCourse<'l, 'd> {
             let at = LinePosition::new(*file, *number, *number);
             match is_row {
                 true => course.rows.push(at),
-                false => begins.push(at),
+                false => {
+                    course.headers.entry(*file).or_insert(*number);
+                    begins.push(at);
+                }
             }
         }
         course.rows.sort_unstable_by_key(|at| (at.file, at.first));
@@ -186,6 +221,20 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         range.map_or(&[], |range| &self.signs[range])
     }
 
+    /// Whether a collective between ranks had finished before this: a step or a row of a benchmark
+    /// shows it, and a benchmark without a row that none had.
+    pub(super) fn had_worked(&self, event: LinePosition) -> Option<bool> {
+        let is_before = |at: &LinePosition| at.file == event.file && at.first < event.first;
+        let signs = self.signs_in(event.file).iter();
+        let mut steps =
+            signs.filter(|(_, sign)| matches!(sign.kind, SignKind::Step | SignKind::Done));
+        if steps.any(|(at, _)| is_before(at)) || self.rows.iter().any(is_before) {
+            return Some(true);
+        }
+        let header = self.headers.get(&event.file)?;
+        (*header < event.first).then_some(false)
+    }
+
     /// The outcome of the event.
     pub(super) fn outcome(&self, event: &Failure<'d>, others: &RunEndings<'d>) -> OutcomeWithProof {
         // A wrong result stays wrong, whatever was computed later.
@@ -199,6 +248,10 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         }
         if let Some(text) = self.left_before(event) {
             return shutdown(text);
+        }
+        if let Some(line) = others.cancelled_before(event) {
+            let at = LinePosition::new(event.at.file, line, line);
+            return shutdown(self.proof_sentence(at, "the scheduler ended the job"));
         }
         let signs = self.signs_in(event.at.file);
         let done = |(at, sign): &&(LinePosition, &Sign)| {

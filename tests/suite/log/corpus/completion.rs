@@ -1,7 +1,7 @@
 //! Work that the adapters could not complete.
 
 use super::causes;
-use super::job::{Job, Phase, Version};
+use super::job::{Job, Launcher, Phase, Version};
 
 const GIDS: &str = "localGid ::ffff:10.1.1.7 remoteGids::ffff:10.1.1.9";
 
@@ -73,7 +73,11 @@ fn modify(job: &mut Job, name: &str, number: u32) {
 
 causes! {
     "log/peer-unreachable" => |job| completion(job, Phase::Channels, 12, 129, GIDS);
-    "log/peer-stopped-answering" => |job| completion(job, Phase::Failure, 12, 129, GIDS);
+    "log/peer-stopped-answering" => |job| {
+        // Behind Ray's tag a table is not read; the steps of a training show that it had worked.
+        job.tests &= job.launcher != Launcher::Ray;
+        completion(job, Phase::Failure, 12, 129, GIDS);
+    };
     "log/gid-link-local" => |job| {
         job.version = Version(20, 5);
         job.layer = "RoCE";
