@@ -1,7 +1,9 @@
 //! What a log's facts amount to: which failure counts, what hosts chose differently, how far an
 //! address reaches.
 
+mod adapter_shares;
 mod benchmark_ceiling;
+mod text_evidence;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use crate::fact::event::{
 };
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
 
 /// Works out the derived facts of all runs, and relates hosts with the nodes that were examined
 /// beside the log.
@@ -24,6 +26,7 @@ pub fn derive(facts: &mut Facts) {
         for host in facts.below(run, Subject::Host).collect::<Vec<_>>() {
             bootstrap_kind(facts, host);
             sockets_inside(facts, host);
+            adapter_shares::state(facts, host);
             cuda_release::of_host(facts, run, host);
             for variable in facts.below(host, Subject::Env).collect::<Vec<_>>() {
                 also_matches(facts, host, variable);
@@ -111,10 +114,24 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let fault = fault.unwrap_or_else(|| "untold".into());
     facts.know(id, event::FAULT, fault, &at);
     // What a finding says of the three, whether the line names them or not.
-    let reason = reason.unwrap_or_else(|| "the line names no error that is recognised".into());
+    let is_cut = facts
+        .known(id, event::TEXT)
+        .is_some_and(|text| is_cut(&text));
+    let reason = reason.unwrap_or_else(|| {
+        if is_cut {
+            "the line is cut off before it says why".into()
+        } else {
+            "the line names no error that is recognised".into()
+        }
+    });
     facts.know(id, event::REASON, reason, &at);
-    let refuted = is_cause_refuted(facts, run, id);
+    let refuted = text_evidence::is_cause_refuted(facts, run, id);
     facts.know(id, event::CAUSE_REFUTED, refuted, &at);
+    let confirmation = text_evidence::confirmation(facts, run, id);
+    facts.know(id, event::CAUSE_CONFIRMED, confirmation.is_some(), &at);
+    if let Some(confirmation) = confirmation {
+        facts.know(id, event::CONFIRMED_BY, confirmation.into(), &at);
+    }
     let whom: Arc<str> = match facts.known(id, event::PEER) {
         Some(peer) => format!("its peer ({peer})").into(),
         None => "its peer".into(),
@@ -171,25 +188,10 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     }
 }
 
-/// Whether what else the text shows rules out the usual cause of an event of this class.
-fn is_cause_refuted(facts: &Facts, run: Id, id: Id) -> bool {
-    let Some(host) = facts.parent(id) else {
-        return false;
-    };
-    match facts.known(id, event::CLASS) {
-        Some(LogClass::VerbsCall) => {
-            let is_alone = hosts(facts, run).len() == 1 && facts.all(Subject::Node).count() == 1;
-            let is_its = |node: &Id| is_alone || facts.name(*node) == facts.name(host);
-            let mut nodes = facts.all(Subject::Node).filter(is_its);
-            nodes.any(|node| facts.known(node, node::MEMLOCK) == Some(Bytes::UNLIMITED))
-        }
-        Some(LogClass::BootstrapNoInterface | LogClass::SubnetNoInterface) => {
-            let is_comm_id = |id: Id| facts.name(id) == "NCCL_COMM_ID";
-            facts.known(host, host::BOOTSTRAP_INTERFACE).is_some()
-                || facts.below(run, Subject::Env).any(is_comm_id)
-        }
-        _ => false,
-    }
+/// Whether somebody cut a line off.
+fn is_cut(text: &str) -> bool {
+    let text = text.trim_end();
+    text.ends_with('\u{2026}') || text.ends_with("...") || text.ends_with("[truncated]")
 }
 
 /// Whether the log shows that ranks began: what follows then is known to be their initialisation.

@@ -173,6 +173,8 @@ words! {
         TorchTeardown = "torch-teardown",
         /// A process was ended by a signal, or ended with a status that is not 0.
         ProcessEnded = "process-ended",
+        /// NCCL's RAS names a rank that has launched fewer operations than the others.
+        RankBehind = "rank-behind",
         /// The scheduler ended the job: at its time limit, or for another job.
         JobCancelled = "job-cancelled",
         /// A process was ended for want of memory.
@@ -363,6 +365,11 @@ subject! {
     /// where memory cannot be locked; an interface that
     /// the bootstrap uses, or NCCL_COMM_ID, where none is found.
     CAUSE_REFUTED: bool = "cause_refuted" from "derive log";
+    /// Whether outputs of tools in the same text make the usual cause of such an event certain: a
+    /// limited `ulimit -l` where memory cannot be locked, what `df` says of /dev/shm.
+    CAUSE_CONFIRMED: bool = "cause_confirmed" from "derive log";
+    /// What they say.
+    CONFIRMED_BY: Arc<str> = "confirmed_by" from "derive log";
     /// The error by its name or number, or that none is recognised: for what a finding says.
     REASON: Arc<str> = "reason" from "derive log";
     /// The peer, named as far as the line names it.

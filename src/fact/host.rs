@@ -80,6 +80,10 @@ subject! {
     OFI_PROVIDER: Arc<str> = "ofi_provider" from "nccl_log";
     /// How many ports of RDMA devices NCCL can use here: the entries of `NET/IB : Using`. The line alone, without entries, is none.
     IB_PORTS: u64 = "ib_ports" from "nccl_log";
+    /// How many of them carry channels to other nodes.
+    IB_PORTS_CARRYING: u64 = "ib_ports_carrying" from "derive log";
+    /// How many ranks of this host send over the network to other nodes.
+    SENDERS: u64 = "senders" from "derive log";
     /// The devices of these ports.
     HCAS: Arc<[Arc<str>]> = "hcas" from "nccl_log";
     /// The link layers of these ports: `IB`, `RoCE`.

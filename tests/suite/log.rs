@@ -816,7 +816,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 25] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 27] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -838,6 +838,8 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 25] = [
     ("log/test-far-below-adapters", "cases/test-results.md"),
     ("log/test-latency-high", "cases/test-results.md"),
     ("log/not-in-catalogue", "symptoms/not-in-catalogue.md"),
+    ("log/one-adapter-carries-all", "symptoms/joined.md"),
+    ("log/rank-behind", "symptoms/joined.md"),
     ("log/test-slow-for-gpus", "cases/test-results.md"),
     ("log/failure-recovered", "cases/outcome.md"),
     ("log/shutdown-noise", "cases/outcome.md"),
