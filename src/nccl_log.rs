@@ -6,6 +6,7 @@
 //! needles  many needles in one pass
 //! line_template  lines that differ from an earlier one in digits alone have the same needles
 //! row_table  rows of needles, of which a message holds all
+//! pasted_text  what pastes, mail and collectors did to lines is taken back
 //! prefix   what is before the message: host, process, device, time; whatever a launcher put before that
 //! channel  `Channel 00/0 : 1[1] -> 2[2] [send] via NET/IB/0/GDRDMA`
 //! message  the other messages of level INFO that say something
@@ -38,6 +39,7 @@ mod line_template;
 pub mod message;
 mod mtu_mismatch;
 mod needles;
+pub mod pasted_text;
 pub mod prefix;
 mod row_table;
 pub mod setting;

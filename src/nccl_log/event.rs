@@ -8,6 +8,7 @@ use foldhash::fast::FixedState;
 use super::event_table::{class, is_shape, match_framework, match_info, match_warning};
 use super::failure_words;
 use super::message::{MessageGroup, is_unwinding, known_group};
+use super::text::contains;
 
 /// Which text an event is looked for in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,7 +81,11 @@ pub fn names_cause(line: &[u8]) -> bool {
         "bus-error",
         "process-ended",
     ];
-    is_shape(row) || !general.contains(&class(row))
+    // A signal is a cause, and a status is none.
+    let names_signal = ["Killed", "on signal ", "egmentation"]
+        .iter()
+        .any(|word| contains(line, word));
+    is_shape(row) || !general.contains(&class(row)) || class(row) == "process-ended" && names_signal
 }
 
 fn classify(kind: MessageKind, message: &[u8]) -> MessageClass {

@@ -23,6 +23,7 @@ use super::failure_words;
 use super::launch::Launches;
 use super::line_template::LineTemplates;
 use super::message::{self, DedupScope, MessageAction, MessageGroup};
+use super::pasted_text;
 use super::prefix::{self, LogLevel, LogWriter};
 use super::setting;
 use super::several_lines;
@@ -42,6 +43,8 @@ const UNHEARD: &str = "a log of more lines than are kept";
 pub struct Reader {
     window: Window,
     gather: Gather,
+    /// What was read so far, as long as it can be a paste.
+    perhaps_pasted: Option<Vec<u8>>,
 }
 
 impl Default for Reader {
@@ -62,17 +65,30 @@ impl Reader {
                 kept: KeptLines::within(limits),
                 ..Gather::default()
             },
+            perhaps_pasted: Some(Vec::new()),
         }
     }
 
     /// Reads the next piece; pieces may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.gather.bytes += bytes.len() as u64;
-        self.window.feed(bytes, &mut self.gather);
+        let Some(mut held) = self.perhaps_pasted.take() else {
+            return self.window.feed(bytes, &mut self.gather);
+        };
+        if held.len() + bytes.len() > pasted_text::LONGEST {
+            self.window.feed(&held, &mut self.gather);
+            return self.window.feed(bytes, &mut self.gather);
+        }
+        held.extend_from_slice(bytes);
+        self.perhaps_pasted = Some(held);
     }
 
     /// The digest of all that was read. `broken_off` is why reading stopped early.
     pub fn finish(mut self, broken_off: Option<String>) -> Digest {
+        if let Some(held) = self.perhaps_pasted.take() {
+            let restored = pasted_text::restored(&held);
+            self.window.feed(&restored, &mut self.gather);
+        }
         self.window.finish(&mut self.gather);
         self.gather.digest(broken_off)
     }

@@ -431,6 +431,10 @@ impl<'d> Log<'d> {
                         .or_else(|| match line.level {
                             // The version is of the whole job; a truncated line without more cannot be attributed.
                             Some(LogLevel::Version) => near.map(|(.., host)| *host),
+                            // Somebody copied a message without what is before it.
+                            Some(LogLevel::Info) if files[line.file].1.processes.is_empty() => {
+                                Some(&*files[line.file].0)
+                            }
                             Some(LogLevel::Info | LogLevel::Other) => None,
                             Some(LogLevel::Warn) | None => Some(&*files[line.file].0),
                         });

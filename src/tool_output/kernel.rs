@@ -74,7 +74,7 @@ const DRIVERS: [&str; 9] = [
 ];
 
 /// What only drivers write, after whatever somebody put before the line.
-pub const KERNEL_WORDS: [&str; 14] = [
+pub const KERNEL_WORDS: [&str; 15] = [
     "mlx5_core ",
     "NVRM: ",
     "GID add failed",
@@ -89,4 +89,5 @@ pub const KERNEL_WORDS: [&str; 14] = [
     "blocked for more than",
     "Out of memory: ",
     "PCIe Bus Error",
+    "async reg mr failed",
 ];

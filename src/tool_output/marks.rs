@@ -76,7 +76,7 @@ pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static
             ["env"] => !is_variable(line),
             ["nft", "list", ..] => !line.ends_with('{'),
             ["ibstat"] => !line.ends_with('\''),
-            ["log", "perftest"] if line.starts_with('C') => !ends_with_port(line),
+            ["log", "perftest"] if line.starts_with("Couldn't") => !ends_with_port(line),
             _ => false,
         };
         return (!is_sentence).then_some(*argv);
@@ -110,6 +110,12 @@ pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static
         "topo",
         "-m",
     ])
+}
+
+/// Whether a line ends a test of perftest that had begun.
+pub(super) fn is_perftest_failure(line: &str) -> bool {
+    let words = ["Completion with error at ", "Failed status "];
+    words.iter().any(|words| line.starts_with(words))
 }
 
 /// The second word of a line in which somebody says what ports a host has.

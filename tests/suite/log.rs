@@ -2,6 +2,7 @@
 
 mod cases;
 mod corpus;
+mod forms;
 mod symptoms;
 
 use std::collections::BTreeMap;

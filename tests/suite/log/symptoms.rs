@@ -31,10 +31,10 @@ use super::cases::{Case, cases, texts};
 /// What a symptom proves.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Truth {
+pub(super) struct Truth {
     /// The checks of which one leads.
     #[serde(default)]
-    first: Vec<String>,
+    pub(super) first: Vec<String>,
     /// How many errors there are.
     errors: Option<usize>,
     /// What the first finding names.
@@ -47,8 +47,14 @@ struct Truth {
     never: Vec<String>,
 }
 
+impl Truth {
+    pub(super) fn of(case: &Case) -> Self {
+        toml::from_str(&case.expected).unwrap_or_else(|error| panic!("{}: {error}", case.at))
+    }
+}
+
 /// The checks that the command judges of a log.
-fn catalogue() -> &'static Catalogue {
+pub(super) fn catalogue() -> &'static Catalogue {
     static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
     CATALOGUE.get_or_init(|| {
         let mut catalogue = Catalogue::embedded().unwrap();
@@ -62,7 +68,7 @@ fn differences(log: &LogReport, truth: &Truth) -> String {
     let mut wrong = String::new();
     let causes = &log.report.causes;
     let found = causes.first().or(log.report.notes.first());
-    let first = found.map_or("none", |cause| cause.check.as_str());
+    let first = leader(log);
     if !truth.first.is_empty() && !truth.first.iter().any(|check| check == first) {
         let _ = writeln!(wrong, "  first: {first}, not {:?}", truth.first);
     }
@@ -94,8 +100,14 @@ fn differences(log: &LogReport, truth: &Truth) -> String {
     wrong
 }
 
+/// The check that leads.
+pub(super) fn leader(log: &LogReport) -> &str {
+    let found = log.report.causes.first().or(log.report.notes.first());
+    found.map_or("none", |cause| cause.check.as_str())
+}
+
 /// The cases of all files.
-fn all() -> Vec<Case> {
+pub(super) fn all() -> Vec<Case> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/log/symptoms");
     let mut paths: Vec<_> = std::fs::read_dir(dir)
         .unwrap()
@@ -119,8 +131,7 @@ fn each_symptom_leads_to_its_cause() {
         if words.as_ref().is_some_and(|words| !name.contains(words)) {
             continue;
         }
-        let truth: Truth =
-            toml::from_str(&case.expected).unwrap_or_else(|error| panic!("{}: {error}", case.at));
+        let truth = Truth::of(&case);
         assert!(
             !truth.first.is_empty() || truth.errors.is_some(),
             "{}: no truth",
