@@ -1,11 +1,14 @@
 //! `rdma-doctor log`: from the log of a run of NCCL to what it proves.
 
+mod assert;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
+use self::assert::Claim;
 use super::input::{self, BadInput};
 use super::judging::JudgeArgs;
 use super::{SelectArgs, output, record};
@@ -39,6 +42,9 @@ pub struct LogArgs {
     /// Stop reading after this many seconds; what is still unread then is unknown
     #[arg(long, value_name = "SECONDS", value_parser = super::seconds)]
     pub deadline: Option<Duration>,
+    /// In place of the report, say whether the log proves these claims about the traffic between nodes: exit status 0 if it proves all, 1 if it disproves one, 3 if it cannot be told
+    #[arg(long = "assert", value_name = "CLAIMS", value_enum, value_delimiter = ',', conflicts_with_all = ["format", "output", "record"])]
+    pub claims: Vec<Claim>,
     /// Which checks are judged.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -84,6 +90,14 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     let policy = &args.judge.policy()?;
     let judge = || log::judged(&catalogue, &recordings, policy);
     let mut report = judging_child::input("judging the log", judge).map_err(over)?;
+    if !args.claims.is_empty() {
+        let mut exit = Exit::Undecided;
+        output::print(|out| {
+            exit = assert::write(out, &report, &args.claims)?;
+            Ok(())
+        })?;
+        return Ok(exit);
+    }
     if args.judge.draws() {
         let mut page = Markup::default();
         page.text(|out| answer::write(out, &report, Detail::default(), 100))?;

@@ -1,12 +1,15 @@
 //! The report on a log of NCCL: first whether RDMA was used, then the line that says so, then causes and what stays open.
 
 mod found;
+mod shown_transport;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde::Serialize;
+
+pub use self::shown_transport::ShownTransport;
 
 use super::headline::unknown_failure;
 use super::{EvidenceLine, Finding, Report, plural, some, text};
@@ -40,6 +43,9 @@ pub struct LogReport {
     /// Files and lines that were not read or only counted: a sentence for each kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<Sentence>,
+    /// What the runs' lines show of the transport, in the order of the answers.
+    #[serde(skip)]
+    pub transports: Vec<ShownTransport>,
     /// The report.
     #[serde(flatten)]
     pub report: Report,
@@ -109,6 +115,10 @@ impl LogReport {
             answers,
             found,
             not_read,
+            transports: facts
+                .all(Subject::Run)
+                .map(|id| ShownTransport::of(facts, id))
+                .collect(),
             report,
         }
     }

@@ -1,5 +1,6 @@
 //! Logs made from seeds: each root cause has its headline, and a healthy log has no finding.
 
+mod asserted;
 mod cases;
 mod corpus;
 mod forms;
