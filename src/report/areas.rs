@@ -100,7 +100,9 @@ impl AreaLine {
             rank: survey.state,
             wanting: survey.is_wanting(),
             whole: survey.is_whole(),
-            could_show: survey.could_show && survey.state != AreaState::NotExamined,
+            could_show: survey.could_show
+                && survey.state != AreaState::NotExamined
+                && facts.subject(of) == Subject::Node,
             unrecorded: is_unrecorded(survey, of_outputs),
             of_nodes: Vec::new(),
         }

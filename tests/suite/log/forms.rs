@@ -8,7 +8,7 @@ mod rewritten;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use rdma_doctor::cli::log;
+use rdma_doctor::examine::log;
 use rdma_doctor::report::Policy;
 use rdma_doctor::source::recording::Recording;
 
