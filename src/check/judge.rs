@@ -148,14 +148,15 @@ impl Condition {
 /// Judges an instance. The only place where a pass is made.
 fn outcome(check: &Check, facts: &Facts, lineage: Lineage) -> Outcome {
     let view = check.view(facts, lineage);
-    let premises = check.premises.iter();
-    let premises = premises.map(|premise| premise.condition.holds(&view));
     // Kleene's conjunction: one that is not met decides.
-    let premise = premises.fold(Some(true), |all, one| match (all, one) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    });
+    let mut premise = Some(true);
+    for one in &check.premises {
+        premise = match (premise, one.condition.holds(&view)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        };
+    }
     let applies = check.applies.as_ref();
     let applies = applies.map_or(Some(true), |applies| applies.holds(&view));
     match (premise, applies) {
