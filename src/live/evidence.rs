@@ -49,7 +49,11 @@ pub struct FoundTexts {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Reads a file, all texts of a directory, or those of an archive: a tar, plain, `.gz` or `.zst`, or a zip, and archives in these.
+/// How archives of 7-Zip begin, which are not read.
+const SEVEN_ZIP: [u8; 6] = [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c];
+
+/// Reads a file, all texts of a directory, or those of an archive: a tar, plain, `.gz`, `.zst`,
+/// `.xz` or `.bz2`, or a zip, and archives in these.
 ///
 /// # Errors
 ///
@@ -138,6 +142,13 @@ impl Texts {
     /// Adds the texts of a stream, which may be packed and may be an archive; of one that is neither, its own.
     fn add(&mut self, input: impl Read, name: &str, layers: u8) -> io::Result<()> {
         let (head, input) = peek(input)?;
+        if head.starts_with(&SEVEN_ZIP) {
+            let unpack = Command::filled("7z x {}", &[name]);
+            let why = format!(
+                "archives of 7-Zip are not read: unpack it ({unpack}) and check the directory"
+            );
+            return Err(io::Error::other(why));
+        }
         let (head, input) = peek(unpacked(&head, input)?)?;
         let is_tar = begins_tar(&head);
         if is_tar || head.starts_with(&zip::MARK) {

@@ -360,13 +360,15 @@ fn bundles_are_read_by_their_layout() {
         .status();
     assert!(packed.unwrap().success());
     pack(&folder, "sosreport-n9", &zip);
+    let by_xz = pack_tar(&folder, "sosreport-n9", "xztar", "tar.xz");
+    let by_bzip2 = pack_tar(&folder, "sosreport-n9", "bztar", "tar.bz2");
     // An archive as an attachment of a ticket, which is packed again.
     let ticket = folder.join("ticket");
     std::fs::create_dir_all(&ticket).unwrap();
     std::fs::copy(&archive, ticket.join("sosreport-n9.tar.gz")).unwrap();
     let nested = folder.join("nested.zip");
     pack(&folder, "ticket", &nested);
-    for input in [&root, &archive, &zip, &ticket, &nested] {
+    for input in [&root, &archive, &zip, &ticket, &nested, &by_xz, &by_bzip2] {
         let output = check(input, true);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let causes: Vec<&str> = report["causes"]
@@ -379,6 +381,21 @@ fn bundles_are_read_by_their_layout() {
         assert_eq!(report["nodes"][0]["kernel"], "6.1.0-9-amd64");
         assert_eq!(output.status.code(), Some(2));
     }
+}
+
+/// Packs a folder into a tar archive of this format of Python's.
+fn pack_tar(below: &Path, name: &str, format: &str, ending: &str) -> PathBuf {
+    let script = "import shutil, sys; shutil.make_archive(*sys.argv[1:5])";
+    let base = below.join(format!("{name}-{format}"));
+    let packed = Command::new("python3")
+        .args(["-c", script])
+        .arg(&base)
+        .arg(format)
+        .arg(below)
+        .arg(name)
+        .status();
+    assert!(packed.unwrap().success());
+    PathBuf::from(format!("{}.{ending}", base.display()))
 }
 
 /// Packs a folder as zip(1) does.

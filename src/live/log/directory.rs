@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::{is_recording, utf16};
 use crate::live::files::open_input;
-use crate::live::packed::GZIP;
+use crate::live::packed::is_packed;
 use crate::small_sort;
-use crate::source::recording::ZSTD_MAGIC;
 
 /// How deep directories are looked into.
 const DEPTH: usize = 16;
@@ -82,7 +81,7 @@ fn head(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Whether a file that begins so can be a log. NUL alone is nothing against it: a log that was cut while it was written begins with a hole.
 pub(in crate::live) fn is_text(head: &[u8]) -> bool {
-    if head.starts_with(&GZIP) || head.starts_with(&ZSTD_MAGIC) || utf16::is_marked(head) {
+    if is_packed(head) || utf16::is_marked(head) {
         return true;
     }
     // safetensors: the length of a header as 64 bits, then the header, which is JSON.
