@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 pub use self::config_space::{config_spaces, function_name};
+pub use self::host::is_name as is_host_name;
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
 pub use self::marks::{STATED_PORTS, is_function, is_read, stated_ports};
 use self::tag::Tag;
@@ -170,6 +171,10 @@ fn tagged<'l>(line: &'l Line<'_>) -> Option<Tag<'l>> {
     if command::prompt(&line.text).is_some() {
         return None;
     }
+    // The first part of an address is a domain, and a thread may stand behind the kernel's time.
+    if marks::is_function(&line.text) || kernel::begins_with_time(&line.text) {
+        return None;
+    }
     let inner = marks::has_inner_mark(&line.text);
     let is_tools = marks::tool_of_part(&line.text, inner).is_some();
     let mut found = tag::before(&line.text).filter(|(tag, _)| !is_tools || tag.is_host());
@@ -279,7 +284,8 @@ impl Splitter {
             }
             // Each line of the kernel stands for itself, and a sentence too: what is between belongs to others.
             let is_alone = open.tool() == "dmesg" || open.is_benchmark(STATED_PORTS);
-            if !open.by_mark || self.since == 1 || !is_alone {
+            let goes_on = self.since == 2 && open.tool() == "dmesg" && is_broken(open, text);
+            if !open.by_mark || self.since == 1 || !is_alone || goes_on {
                 open.is_cut |= is_snip(trimmed);
                 open.lines.push((number, text.to_owned()));
             }
@@ -338,6 +344,14 @@ impl Splitter {
             self.left_out += 1;
         }
     }
+}
+
+/// Whether a mail program broke the last line of the kernel before this one: it is long, and what
+/// follows begins in the middle of a sentence.
+fn is_broken(open: &Block, text: &str) -> bool {
+    let last = open.lines.last().map_or("", |(_, line)| line.as_str());
+    let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    (56..=80).contains(&last.len()) && begins && text.len() < 80
 }
 
 /// Whether a line says that something was left out here.

@@ -11,6 +11,7 @@ pub(super) const DERIVATION: Derivation = Derivation::new("counter_rate", &[], d
 /// Divides each counter by the uptime.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let uptime = facts.get(node, node::UPTIME);
+    let is_pasted = facts.known(node, node::PASTED) == Some(true);
     // Most counters stand at zero: what is said of one is said of all.
     let mut zero: Option<Phrase> = None;
     let mut said = |value: u64, up: Seconds| {
@@ -31,6 +32,11 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             (Fact::Unknown(gap), _) => Fact::Unknown(gap),
             (_, Fact::Unknown(gap)) => Fact::Unknown(gap.clone()),
         };
+        if let (Some(value), true) = (facts.known(id, counter::VALUE), is_pasted) {
+            let undated = if uptime.known().is_some() { 0 } else { value };
+            let how = "counter.value, where node.uptime is not known";
+            facts.derive(id, counter::UNDATED, undated, how);
+        }
         facts.set(id, counter::PER_UPTIME, fact);
     }
     for port in facts.below(node, Subject::Port).collect::<Vec<_>>() {

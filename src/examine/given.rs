@@ -10,7 +10,7 @@ use super::unusable::{BadInput, bad_usage};
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::Trust;
 use crate::exit::Exit;
-use crate::live::evidence::FoundTexts;
+use crate::live::evidence::{FoundTexts, Text};
 use crate::live::files;
 use crate::live::worker::{self, Plan};
 use crate::probe::outputs::recorded::Evidence;
@@ -200,10 +200,6 @@ pub fn record(
     root: Option<&Path>,
     sink: &dyn Sink,
 ) -> anyhow::Result<Recording> {
-    let tries = |name: &str| name == probe::rehearsal::PROBE.name;
-    let probes = probe::PROBES.iter();
-    let probes = probes.filter(|p| !(request.no_rehearsal && tries(p.name)));
-    let probes = probes.map(|p| (p.name, p.budget)).collect();
     if let Some(root) = root {
         let tree = files::Root::open(root).map_err(|error| BadInput::of(root, error))?;
         if !tree.is_of_machine() {
@@ -219,18 +215,25 @@ pub fn record(
     {
         return Err(BadInput(format!("--as {pid}: there is no such process")).into());
     }
+    if let Some(what) = live::trusted::left_out() {
+        sink.say(&what);
+    }
+    Ok(ask(request, root, sink))
+}
+
+fn ask(request: &MachineRequest, root: Option<&Path>, sink: &dyn Sink) -> Recording {
+    let tries = |name: &str| name == probe::rehearsal::PROBE.name;
+    let probes = probe::PROBES.iter();
+    let probes = probes.filter(|p| !(request.no_rehearsal && tries(p.name)));
     let plan = Plan {
         root: root.map(Path::to_owned),
         sample: request.sample,
         nccl: request.nccl.clone(),
         job: request.job,
         deadline: request.deadline(),
-        probes,
+        probes: probes.map(|p| (p.name, p.budget)).collect(),
         program: None,
     };
-    if let Some(what) = live::trusted::left_out() {
-        sink.say(&what);
-    }
     let mut recording = worker::record(&plan, |event| sink.progress(event));
     if recording.header.node.is_empty()
         && let Some(root) = root
@@ -242,7 +245,7 @@ pub fn record(
             .map(|name| name.to_string_lossy().into_owned());
         recording.header.node = own.or(dir).unwrap_or_else(|| "tree".into());
     }
-    Ok(recording)
+    recording
 }
 
 /// Reads one recording.
@@ -288,6 +291,25 @@ pub(super) fn stem(path: &Path) -> String {
     stem.to_string_lossy().trim_end_matches(".tar").to_owned()
 }
 
+/// Directories at the root of a machine whose copies are asked as the machine is.
+const TOP: [&str; 5] = ["sys", "proc", "etc", "dev", "run"];
+
+/// The directory in which copies of these stand, if this is a directory and holds nothing else.
+fn tree_of_machine(path: &Path, texts: &[Text]) -> Option<PathBuf> {
+    let above = |text: &Text| -> Option<PathBuf> {
+        let parts: Vec<&str> = text.path.split('/').collect();
+        let at = parts.iter().position(|part| TOP.contains(part))?;
+        (at < parts.len() - 1).then(|| parts.get(..at).unwrap_or_default().iter().collect())
+    };
+    let first = above(texts.first()?)?;
+    // Where links became files with their targets, nothing is found through them.
+    let is_link = |text: &Text| text.text.starts_with("../");
+    let is_part = |text: &Text| above(text).as_ref() == Some(&first) && !is_link(text);
+    let is_directory = files::Root::open(path).is_ok();
+    let is_tree = is_directory && texts.iter().all(is_part);
+    is_tree.then(|| path.join(first))
+}
+
 /// What a text, an archive or a directory holds.
 pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
     let nothing = |why: &str| FoundOutputs::Nothing(format!("{}: {why}", terminal::path(path)));
@@ -302,6 +324,10 @@ pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
     }) {
         return FoundOutputs::Recording;
     }
+    if let Some(tree) = tree_of_machine(path, &texts) {
+        let recording = ask(&MachineRequest::default(), Some(&tree), sink);
+        return FoundOutputs::Outputs(vec![recording]);
+    }
     let mut evidence = Evidence::of(&stem(path));
     for text in &texts {
         match text.is_member {
@@ -311,13 +337,11 @@ pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
     }
     let unread = evidence.unread();
     if evidence.is_empty() {
-        let known = unread
-            .iter()
-            .take(NAMED)
-            .map(|named| format!("; {named}: known, and not read"));
-        let unread = left_out.iter().map(|one| format!("; {one}"));
-        let also = known.chain(unread).collect::<String>();
-        return nothing(&format!("{READABLE}{also}"));
+        let known = unread.iter().take(NAMED);
+        let known = known.map(|named| format!("{named}: known, and not read; "));
+        let not_read = left_out.iter().map(|one| format!("; {one}"));
+        let [known, not_read] = [known.collect::<String>(), not_read.collect()];
+        return nothing(&format!("{known}{READABLE}{not_read}"));
     }
     for named in unread.iter().take(NAMED) {
         sink.say(&format!("{named}: known, and not read"));

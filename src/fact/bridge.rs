@@ -44,6 +44,9 @@ link_subject! {
     ACS_REDIRECT: bool = "acs_redirect" from "pcie";
     /// What Access Control Services have on, in the words of lspci(8); "none" if nothing is, or where the bridge has none.
     ACS: Arc<str> = "acs" from "pcie";
+    /// The GPU or adapter that stands below it in the output, if it is a port of a switch that
+    /// redirects; "none" if not. Only of what tools printed.
+    REDIRECTS_ABOVE: Arc<str> = "redirects_above" from "outputs";
     /// Whose traffic with each other turns round in the switch of this port, and passes this port.
     BETWEEN: BypassedPeers = "between" from "derive pcie_peers";
     /// Two of those whose traffic with each other passes it, as "0000:19:00.0 and 0000:18:00.0".

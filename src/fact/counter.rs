@@ -44,6 +44,9 @@ subject! {
     RATE: PerSecond = "rate" from "counter";
     /// Time between the two readings.
     WINDOW: Seconds = "window" from "counter";
+    /// Its value, where nothing says since when it counts; 0 where the uptime is known. Only of
+    /// what tools printed.
+    UNDATED: u64 = "undated" from "derive counter_rate";
     /// Value over the time since boot: the least rate that it can have had on average. A driver loaded later makes the true one higher.
     PER_UPTIME: PerSecond = "per_uptime" from "derive counter_rate";
 }

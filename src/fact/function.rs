@@ -76,6 +76,9 @@ link_subject! {
     ATS: Feature = "ats" from "pcie";
     /// Whether its link may fall asleep between packets (ASPM L1). Source: configuration space, Link Control.
     ASPM_L1: bool = "aspm_l1" from "pcie";
+    /// What its link trained at and what it supports, if that is more: "Gen4 x8, of Gen5 x16";
+    /// "none" if it is not. Only of what tools printed.
+    LINK_BELOW: Arc<str> = "link_below" from "outputs";
     /// The rate of its fastest intended, active port; 0 if it has none.
     PORT_RATE: BitRate = "port_rate" from "derive pcie_need";
 }

@@ -239,6 +239,9 @@ link_subject! {
     SRAM_THRESHOLD_EXCEEDED: bool = "sram_threshold_exceeded" from "nvml";
     /// Whether it takes pages of memory out of use (before the A100). Source: nvmlDeviceGetRetiredPagesPendingStatus.
     RETIRES_PAGES: bool = "retires_pages" from "nvml";
+    /// Pages of memory that are out of use after errors of two bits. Source: nvidia-smi -q, Retired
+    /// Pages. Only of what tools printed.
+    PAGES_RETIRED_DOUBLE_BIT: u64 = "pages_retired_double_bit" from "outputs";
     /// Pages of memory that are out of use. Source: nvmlDeviceGetRetiredPages, both causes.
     PAGES_RETIRED: u64 = "pages_retired" from "nvml";
     /// Whether pages wait for the next reset to be taken out of use. Source: nvmlDeviceGetRetiredPagesPendingStatus.
@@ -270,6 +273,13 @@ link_subject! {
     HOTTER_BY: u64 = "hotter_by" from "derive gpu_load";
     /// By how many its PCIe replays exceed the median of the GPUs of its model on the node, itself among them; 0 if they do not, or of fewer than three.
     PCIE_REPLAYS_ABOVE: u64 = "pcie_replays_above" from "derive gpu_load";
+    /// How far its nearest adapter is, if that is no nearer than NODE or PHB while half of the GPUs
+    /// of the matrix have one at PIX or PXB; "none" if it is nearer, or if fewer have. Only of what
+    /// tools printed.
+    FAR_IN_MATRIX: Arc<str> = "far_in_matrix" from "outputs";
+    /// What its link trained at and what it supports, if it has fewer lanes than that: "Gen4 x8, of
+    /// Gen4 x16"; "none" if it has all. Only of what tools printed.
+    LINK_BELOW: Arc<str> = "link_below" from "outputs";
     /// By how many its retired pages exceed that median; 0 as above.
     PAGES_RETIRED_ABOVE: u64 = "pages_retired_above" from "derive gpu_load";
     /// The highest clock of its multiprocessors, in MHz. Source: nvmlDeviceGetMaxClockInfo, SM.
@@ -341,6 +351,9 @@ link_subject! {
     NVLINKS: u64 = "nvlinks" from "nvml";
     /// How many of its NVLinks are active. Source: nvmlDeviceGetNvLinkState.
     NVLINKS_ACTIVE: u64 = "nvlinks_active" from "nvml";
+    /// Whether none of its NVLinks is active although its model has all of them in use, or another
+    /// GPU of the model has some active. Only of what tools printed.
+    NVLINKS_ODD_IN_PASTE: bool = "nvlinks_odd_in_paste" from "outputs";
     /// How many of its active NVLinks lead to a switch. Source: nvmlDeviceGetNvLinkRemoteDeviceType.
     NVLINKS_TO_SWITCH: u64 = "nvlinks_to_switch" from "nvml";
     /// What became of its registration with the NVLink fabric. Source: nvmlDeviceGetGpuFabricInfoV.

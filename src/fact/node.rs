@@ -651,6 +651,9 @@ subject! {
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
     /// Whether what is known of the node is what tools printed, as somebody kept it.
     PASTED: bool = "pasted" from "nccl_log";
+    /// The outputs that were read, each with its key values: "ibstat: 12 ports, 9 active". Only of
+    /// what tools printed.
+    OUTPUTS: Arc<[Arc<str>]> = "outputs" from "outputs";
     /// What was not read of what is there of the node, because a reader is bounded or an archive is
     /// cut: a sentence each.
     LEFT_OUT: Arc<[Arc<str>]> = "left_out" from "outputs";

@@ -51,6 +51,9 @@ subject! {
     RECEIVE_ERRORS: u64 = "receive_errors" from "nvml";
     /// Errors that its error correction could not mend (since NVLink 5). Source: NVML's field NVLINK_COUNT_EFFECTIVE_ERRORS.
     EFFECTIVE_ERRORS: u64 = "effective_errors" from "nvml";
+    /// Whether it is inactive although its model has all links in use, or another GPU of the model
+    /// has this link up. Only of what tools printed.
+    ODD_IN_PASTE: bool = "odd_in_paste" from "outputs";
     /// Whether the link of this number is up at most GPUs of the same model.
     SIBLINGS_ACTIVE: bool = "siblings_active" from "derive nvlink_equals";
     /// What most active links of GPUs of the same model carry; its own, if no speed has a majority.

@@ -218,7 +218,12 @@ impl Texts {
                 self.leave_out(LeftOut::one_or_more("member", CUT));
                 return Ok(());
             };
-            if entry.header().entry_type().is_file() {
+            let kind = entry.header().entry_type();
+            // A link counts as a file that holds its target.
+            if let (true, Some(target)) = (kind.is_symlink(), entry.link_name_bytes()) {
+                let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+                self.member(&*target, &path, layers);
+            } else if kind.is_file() {
                 let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
                 self.member(&mut entry, &path, layers);
             }

@@ -25,6 +25,8 @@ mod services;
 mod shell;
 mod smi;
 mod statistics;
+mod summary;
+mod tree_links;
 mod wrapped;
 
 use std::sync::Arc;
@@ -91,6 +93,13 @@ impl Output {
     fn is_whole(&self, words: &[&str]) -> bool {
         let is_plain = |arg: &Arc<str>| arg.starts_with('-') || words.contains(&&**arg);
         !self.is_cut && !self.by_mark && self.argv.iter().skip(1).all(is_plain)
+    }
+
+    /// Whether these are lines that name GPUs, without the command and without any of their links.
+    fn is_gpu_list(&self) -> bool {
+        let is_link = |line: &str| line.starts_with("Link ") || line.starts_with("NVML:");
+        let mut lines = self.lines.iter().map(|(_, line)| line.trim());
+        self.by_mark && self.has("nvlink") && !lines.any(is_link)
     }
 
     /// The last argument that is no option.
@@ -166,6 +175,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     filter::state(&outputs, facts, node);
     routes::state(ask, &outputs, facts, node);
     devices::odd(facts, node);
+    summary::state_outputs(&outputs, facts, node);
     missing_gpus::state(&outputs, facts, node);
 }
 
@@ -189,8 +199,13 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "lspci" if lspci::is_tree(output) => lspci::tree(output, facts, node),
         "lspci" => lspci::state(output, facts, node),
         "gpud" => kernel::gpud(output, facts, node),
-        "dmesg" | "journalctl" => kernel::state(output, facts, node),
+        "fabricmanager" => kernel::fabric_manager(output, facts, node),
+        "dmesg" | "journalctl" => {
+            kernel::state(output, facts, node);
+            kernel::carriers(output, facts, node);
+        }
         "nvidia-smi" if output.has("topo") => matrix::state(output, facts, node),
+        "nvidia-smi" if output.is_gpu_list() => smi::list(output, facts, node),
         "nvidia-smi" if output.has("nvlink") => smi::nvlinks::state(output, facts, node),
         "nvidia-smi" if output.has("-q") || output.has("--query") => {
             smi::query(output, facts, node)

@@ -54,6 +54,9 @@ pub struct NodeHead {
     /// The manual changes in its recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub altered: Option<String>,
+    /// The outputs of tools that were read of it, each with its key values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
     /// Whether a copied tree was examined.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tree: bool,
@@ -80,6 +83,12 @@ impl NodeHead {
             launch: launch.filter(|by| &**by != "none").map(|by| by.to_string()),
             recorded: recorded.utc.clone(),
             altered: recorded.altered.clone(),
+            outputs: facts
+                .known(id, node::OUTPUTS)
+                .iter()
+                .flat_map(|outputs| outputs.iter())
+                .map(ToString::to_string)
+                .collect(),
             tree: recorded.tree,
             truncated: !recorded.is_complete,
         }

@@ -212,6 +212,10 @@ impl Page {
         parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
         parts.extend(node.launch.clone());
         aside(out, &self.head(parts))?;
+        if !node.outputs.is_empty() {
+            let outputs = Sentence::from(format!("Read {}", node.outputs.join("; ")));
+            self.line(out, "", 0, &outputs)?;
+        }
         if let Some(altered) = &node.altered {
             let altered = Sentence::from("Altered by hand").then_optionally(format!(": {altered}"));
             self.line(out, "", 0, &altered)?;

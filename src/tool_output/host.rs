@@ -1,5 +1,7 @@
 //! The host of which a text says what follows is.
 
+use super::kernel;
+
 /// Beginnings of names that devices have, and hosts have not.
 const DEVICES: [&str; 17] = [
     "mlx5_", "mlx4_", "bnxt", "rocep", "ibp", "ib0", "ib1", "eth", "ens", "enp", "eno", "bond",
@@ -7,7 +9,7 @@ const DEVICES: [&str; 17] = [
 ];
 
 /// Whether this can be the name of a host: of the characters that names have, with a digit, as the nodes of a cluster have.
-pub(super) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     name.len() >= 2
         && name.len() <= 64
@@ -25,8 +27,8 @@ const LEADS: [&str; 7] = [
     "host", "node", "server", "machine", "on", "from", "hostname",
 ];
 
-/// The host that a heading names: `=== n01 ===`, `## Node n01`, `On n01:`, `n01:`, and between two rules as dshbak(1) and clush(1) print it.
-/// `around` are the lines before and after.
+/// The host that a heading names: `=== n01 ===`, `## Node n01`, `On n01:`, and between two rules as
+/// dshbak(1) and clush(1) print it. `around` are the lines before and after.
 pub(super) fn heading<'t>(text: &'t str, around: [&str; 2]) -> Option<&'t str> {
     if text.starts_with([' ', '\t']) || text.len() > 100 {
         return None;
@@ -40,10 +42,11 @@ pub(super) fn heading<'t>(text: &'t str, around: [&str; 2]) -> Option<&'t str> {
             let lead = lead.trim_matches(marks).to_lowercase();
             (LEADS.contains(&&*lead) && is_name(name)).then_some(name)
         }
-        // A bare name needs something that makes a heading of it.
+        // A bare name needs something that makes a heading of it: a colon behind it is what a
+        // package, a version and a device have, too.
         (name, None, _) => {
-            let is_heading =
-                bare.len() < text.trim_end().len() || around.iter().all(|l| is_rule(l));
+            let without_colon = text.trim_end().trim_end_matches(':');
+            let is_heading = bare.len() < without_colon.len() || around.iter().all(|l| is_rule(l));
             (is_heading && is_name(name)).then_some(name)
         }
         _ => None,
@@ -57,7 +60,10 @@ fn is_rule(line: &str) -> bool {
 /// The host in a line that a logging daemon wrote: `Jun  3 10:00:01 node17 kernel: text`, `2024-06-03T10:00:01+00:00 node17 kernel: text`,
 /// and without a time.
 pub(super) fn of_syslog(text: &str) -> Option<&str> {
-    let (before, _) = text.split_once(" kernel: ")?;
+    let before = match text.split_once(" kernel: ") {
+        Some((before, _)) => before,
+        None => kernel::of_networkd(text)?.0,
+    };
     let mut words = before.split_whitespace().rev();
     let name = words.next()?;
     let is_time = match words.next() {

@@ -6,19 +6,29 @@ const EPOCH: f64 = 1e9;
 /// The time since boot, if the line has it, and the message of a line of the kernel's log: `[   12.345678] text`, with the words of
 /// syslog before it or not, as `dmesg -T` and `dmesg -x` write it, and `kernel: text` of a journal.
 pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
+    if let Some((micros, message)) = device_record(text) {
+        return Some((Some(micros as f64 / 1e6), message));
+    }
+    if let Some((_, message)) = of_networkd(text) {
+        return Some((None, message));
+    }
     let rest = match text.split_once("kernel: ") {
         Some((before, rest)) if before.len() < 80 => rest,
         _ => text,
     };
     let journal = rest.len() < text.len();
     for (at, _) in rest.match_indices('[').take(4) {
-        let Some((stamp, message)) = rest.get(at + 1..).and_then(|r| r.split_once("] ")) else {
+        let inside = rest.get(at + 1..).and_then(|rest| rest.split_once(']'));
+        let Some((stamp, message)) =
+            inside.and_then(|(stamp, rest)| Some((stamp, after_thread(rest)?)))
+        else {
             continue;
         };
         let stamp = stamp.trim();
         let seconds = stamp
             .split_once('.')
-            .filter(|(_, micros)| micros.len() == 6)
+            // Somebody shortened the time by hand: then a driver's words must follow.
+            .filter(|(_, micros)| micros.len() == 6 || has_kernel_words(message))
             .and_then(|_| stamp.parse::<f64>().ok())
             // A time of day as UCX prints it, and no time since boot.
             .filter(|seconds| *seconds < EPOCH);
@@ -46,6 +56,47 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
     is_driver.then_some((None, text))
 }
 
+/// The microseconds since boot and the message of a record of /dev/kmsg: `6,339,5140900,-;NET:
+/// Registered`.
+fn device_record(text: &str) -> Option<(u64, &str)> {
+    let (head, message) = text.split_once(';')?;
+    let mut fields = head.split(',');
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    let (_, _, micros) = (number()?, number()?, number()?);
+    let flags = fields.next()?;
+    (flags.len() <= 2 && !message.is_empty()).then_some((micros, message))
+}
+
+/// The words before the daemon and the message of a line in which systemd-networkd tells of a
+/// link's carrier.
+pub(super) fn of_networkd(text: &str) -> Option<(&str, &str)> {
+    let (before, rest) = text.split_once("systemd-networkd[")?;
+    let (_, message) = rest.split_once("]: ")?;
+    (before.len() < 80 && message.ends_with(" carrier")).then_some((before, message))
+}
+
+/// The message behind a time: the kernel may put the thread or the CPU between both, `[ T2808] `.
+fn after_thread(rest: &str) -> Option<&str> {
+    if let Some(message) = rest.strip_prefix(' ') {
+        return Some(message);
+    }
+    let (thread, message) = rest.strip_prefix('[')?.split_once("] ")?;
+    thread
+        .trim_start()
+        .starts_with(['T', 'C'])
+        .then_some(message)
+}
+
+/// Whether a line begins with the kernel's time: `[   12.345678]`.
+pub(super) fn begins_with_time(text: &str) -> bool {
+    let inside = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    inside.is_some_and(|(time, _)| time.contains('.') && time.trim().parse::<f64>().is_ok())
+}
+
+fn has_kernel_words(text: &str) -> bool {
+    KERNEL_WORDS.iter().any(|word| text.contains(word))
+}
+
 /// Whether this is a line of the kernel's log and nothing else can be: it begins with a time of dmesg's or syslog's, or names a driver.
 pub(super) fn is_kernel(text: &str) -> bool {
     let rest = match text.strip_prefix('<').and_then(|t| t.split_once('>')) {
@@ -55,9 +106,11 @@ pub(super) fn is_kernel(text: &str) -> bool {
     let logged = |(before, _): (&str, &str)| before.len() < 100 && before.matches(':').count() >= 2;
     kernel_line(text).is_some()
         && (rest.starts_with('[')
+            || device_record(text).is_some()
+            || of_networkd(text).is_some()
             || text.starts_with("kern  :")
             || text.split_once(" kernel: ").is_some_and(logged)
-            || KERNEL_WORDS.iter().any(|word| text.contains(word)))
+            || has_kernel_words(text))
 }
 
 /// How lines begin that only drivers write: somebody cut off what the kernel's log has before them.
@@ -74,8 +127,9 @@ const DRIVERS: [&str; 9] = [
 ];
 
 /// What only drivers write, after whatever somebody put before the line.
-pub const KERNEL_WORDS: [&str; 15] = [
+pub const KERNEL_WORDS: [&str; 16] = [
     "mlx5_core ",
+    "mlx5_core.",
     "NVRM: ",
     "GID add failed",
     "pcieport ",

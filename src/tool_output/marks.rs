@@ -96,6 +96,15 @@ pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static
     if is_function(text) {
         return Some(&["lspci", "-vvv"]);
     }
+    if is_package(line) {
+        return Some(&["rpm", "-qa"]);
+    }
+    if is_gpu_heading(text) {
+        return Some(&["nvidia-smi", "-q"]);
+    }
+    if is_port_heading(line) {
+        return Some(&["ibstat"]);
+    }
     if stated_ports(line).is_some() {
         return Some(&["log", STATED_PORTS]);
     }
@@ -160,6 +169,34 @@ fn is_variable(line: &str) -> bool {
     })
 }
 
+/// `rdma-core-46.0-1.el9.x86_64`, as `rpm -qa` lists a package.
+fn is_package(line: &str) -> bool {
+    let architectures = [".x86_64", ".aarch64", ".noarch"];
+    let name = architectures.iter().find_map(|end| line.strip_suffix(end));
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._+~".contains(&b);
+    name.is_some_and(|name| name.matches('-').count() >= 2 && name.bytes().all(plain))
+}
+
+/// `GPU 00000000:C7:00.0`, above what `nvidia-smi -q` says of it.
+fn is_gpu_heading(text: &str) -> bool {
+    let address = text.trim_end().strip_prefix("GPU ");
+    address.is_some_and(|address| {
+        let places = address.split([':', '.']).map(str::len);
+        places.eq([8, 2, 2, 1])
+            && address
+                .bytes()
+                .all(|b| b.is_ascii_hexdigit() || b":.".contains(&b))
+    })
+}
+
+/// `Port 1:`, below a device that somebody may have cut off.
+fn is_port_heading(line: &str) -> bool {
+    let number = line
+        .strip_prefix("Port ")
+        .and_then(|rest| rest.strip_suffix(':'));
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
 /// `3: ens1f0: <BROADCAST,UP> mtu 1500 …`.
 fn is_link(text: &str) -> bool {
     let Some((number, rest)) = text.split_once(": ") else {
@@ -214,6 +251,11 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     match mark {
         ["ip", "addr"] => !["route", "r", "rule", "neigh"].iter().any(|word| has(word)),
         ["nvidia-smi"] => open.len() == 1,
+        ["nvidia-smi", "-q"] => has("-q") || has("--query"),
+        // The line that names a GPU stands above its links and in a list.
+        ["nvidia-smi", "nvlink", ..] => {
+            ["nvlink", "-L", "--list-gpus"].iter().any(|word| has(word))
+        }
         ["lspci", "-t"] => has("-t"),
         ["lspci", ..] => true,
         [_, arg, ..] => has(arg),

@@ -60,6 +60,8 @@ impl<'t> Tag<'t> {
     pub(super) fn host(&self) -> Option<String> {
         let name = self.0.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         let name = name.split([']', '<']).next().unwrap_or(name);
-        (name.len() < 64 && !name.contains([' ', ':'])).then(|| name.to_owned())
+        // Times since boot have the same place.
+        let is_time = name.contains('.') && name.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        (name.len() < 64 && !is_time && !name.contains([' ', ':'])).then(|| name.to_owned())
     }
 }

@@ -175,6 +175,8 @@ fn device_in(line: &str, place: &str) -> Option<Arc<str>> {
     let word = |text: &str| text.split_whitespace().next().map(Arc::from);
     match place {
         "pci" => pci_address(line),
+        // A PCI address, else `probe of NAME failed`
+        "probe" => pci_address(line).or_else(|| word(line.split_once("probe of ")?.1)),
         // `infiniband mlx5_2: …`
         "infiniband" => word(line.split_once("infiniband ")?.1.split(':').next()?),
         // The word before the first colon.

@@ -79,8 +79,8 @@ fn every_class_is_looked_for_and_has_its_line() {
     }
     for (class, place, ..) in RULES {
         assert!(EventClass::from_word(class).is_some(), "{class}");
-        let known =
-            "pci infiniband first task killed server lustre nvme watchdog library disk nothing";
+        let known = "pci probe infiniband first task killed server lustre nvme watchdog library disk \
+            nothing";
         assert!(known.split(' ').any(|one| one == *place), "{place}");
     }
     let quiet = facts(&[]);

@@ -1,5 +1,6 @@
 //! Counters of ports and the devices themselves, as perfquery(8) and ibv_devices(1) print them.
 
+use super::ports::port_of;
 use super::{Output, OutputLine};
 use crate::fact::counter;
 use crate::fact::counter_table::meaning;
@@ -17,27 +18,62 @@ pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: 
     }
 }
 
-/// `SymbolErrorCounter:..............12` of the port that has this LID here; switches and other hosts can be asked as well.
+/// What has counters of which nothing says whose they are.
+const UNNAMED: &str = "unnamed";
+
+/// `SymbolErrorCounter:..............12` of the port that the command names, or that has this LID.
+/// Switches and other hosts can be asked as well: a port of which no more is known is named by its
+/// LID.
 pub(super) fn perfquery(output: &Output, facts: &mut Facts, node: Id) {
-    let mut at: Option<Id> = None;
+    let asked = asked_port(output, facts, node);
+    let mut at: Option<Id> = asked;
     for line in output.lines() {
         let text = line.text.trim();
         if text.starts_with("# Port ") {
-            let lid = text
-                .split_once(": Lid ")
-                .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-            let is_it = |port: &Id| lid.is_some() && facts.known(*port, port::LID) == lid;
-            at = facts.below(node, Subject::Port).find(is_it);
-        } else if let (Some(port), Some((name, value))) = (at, text.split_once(':')) {
-            count(
-                facts,
-                port,
-                &snake(name),
-                value.trim_start_matches('.'),
-                &line,
-            );
+            if asked.is_none() {
+                at = port_of_heading(facts, node, text);
+            }
+        } else if let Some((printed, value)) = text.split_once(":..") {
+            let counter = snake(printed);
+            // What follows the first mark may be of no table that is read.
+            if meaning(&counter).is_some() {
+                let port = *at.get_or_insert_with(|| port_of(facts, node, UNNAMED, 1));
+                count(facts, port, &counter, value.trim_start_matches('.'), &line);
+            }
         }
     }
+}
+
+/// The port of `-C DEVICE` and `-P PORT`.
+fn asked_port(output: &Output, facts: &mut Facts, node: Id) -> Option<Id> {
+    let device = option(output, "-C", "--Ca")?;
+    let number = option(output, "-P", "--Port").and_then(|number| number.parse().ok());
+    Some(port_of(facts, node, device, number.unwrap_or(1)))
+}
+
+/// The value of an option of the command.
+fn option<'o>(output: &'o Output, short: &str, long: &str) -> Option<&'o str> {
+    let mut rest = output
+        .argv
+        .iter()
+        .skip_while(|arg| ***arg != *short && ***arg != *long);
+    rest.nth(1).map(|value| &**value)
+}
+
+/// The port of `# Port counters: Lid 12 port 1 (CapMask: 0x1400)`.
+fn port_of_heading(facts: &mut Facts, node: Id, text: &str) -> Option<Id> {
+    let (_, rest) = text.split_once(": Lid ")?;
+    let lid: u64 = rest.split(' ').next()?.parse().ok()?;
+    let is_it = |port: &Id| facts.known(*port, port::LID) == Some(lid);
+    if let Some(known) = facts.below(node, Subject::Port).find(is_it) {
+        return Some(known);
+    }
+    let number = rest
+        .split_once(" port ")
+        .and_then(|(_, rest)| rest.split(' ').next());
+    // All ports of a switch are summed up as 255.
+    let number = number.and_then(|number| number.parse().ok()).unwrap_or(1);
+    Some(port_of(facts, node, &format!("LID {lid}"), number))
 }
 
 /// `PortXmitWait` as the kernel writes it: `port_xmit_wait`.

@@ -2,14 +2,18 @@
 
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use super::ports::port_of;
 use super::{Output, OutputLine, named};
 use crate::fact::device::{self, Role};
 use crate::fact::gid::{self, GidType};
-use crate::fact::port::{self, LinkLayer, PortState};
-use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject};
+use crate::fact::port::{self, LinkLayer, OperState, PortState};
+use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject, netdev};
 use crate::probe;
+
+/// A device whose name was cut off.
+const UNNAMED: &str = "unnamed";
 
 /// States devices and ports.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
@@ -27,6 +31,12 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             port = number.map(|number| port_of(facts, node, name, number));
             continue;
         }
+        // The line of the device may have been cut off.
+        if device.is_none() && text.starts_with("Port ") {
+            let id = facts.instance(Subject::Device, node, UNNAMED);
+            seen.insert(UNNAMED);
+            device = Some((id, UNNAMED));
+        }
         let Some((id, name)) = device else {
             continue;
         };
@@ -43,6 +53,10 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         if let Some(number) = number {
             port = Some(port_of(facts, node, name, number));
             continue;
+        }
+        // Somebody left out the line of the port.
+        if port.is_none() && matches!(key.as_str(), "state" | "physical state") {
+            port = Some(port_of(facts, node, name, 1));
         }
         match port {
             Some(port) if key.starts_with("gid[") => {
@@ -151,10 +165,48 @@ fn gid(
     Some(id)
 }
 
+/// Says how the outputs list each port: by its state, and where only `ibdev2netdev` has it, by its
+/// network device.
+fn list_inactive(facts: &mut Facts, node: Id, ports: &[Id]) {
+    for &port in ports {
+        let listed = match facts.get(port, port::STATE) {
+            Fact::Known(state, origin) => Fact::Known(listed_state(facts, port, state), origin),
+            Fact::Unknown(_) => match operstate_of(facts, node, port) {
+                Some(state) => state.map(|state| match state {
+                    OperState::Down => "down (by its network interface)".into(),
+                    _ => "none".into(),
+                }),
+                None => continue,
+            },
+        };
+        facts.set(port, port::LISTED_AS, listed);
+    }
+}
+
+/// A port's state in words; "none" if it is active.
+fn listed_state(facts: &Facts, port: Id, state: PortState) -> Arc<str> {
+    if matches!(state, PortState::Active | PortState::ActiveDefer) {
+        return "none".into();
+    }
+    match facts.known(port, port::PHYS_STATE) {
+        Some(physical) => format!("{} ({})", state.word(), physical.word()).into(),
+        None => state.word().into(),
+    }
+}
+
+/// The state of the network device on a port.
+fn operstate_of(facts: &Facts, node: Id, port: Id) -> Option<Fact<OperState>> {
+    let name = facts.known(port, port::NETDEV)?;
+    let netdev = facts.find(Subject::Netdev, node, &name)?;
+    let state = facts.get(netdev, netdev::OPERSTATE);
+    state.known().is_some().then_some(state)
+}
+
 /// Says of each port whether it is down while as many or more of its type are active; where boards
 /// are known these decide.
 pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
+    list_inactive(facts, node, &ports);
     let kind = |facts: &Facts, port: Id| {
         let model = facts.known(facts.parent(port)?, device::MODEL);
         Some((model, facts.known(port, port::LINK_LAYER)?))

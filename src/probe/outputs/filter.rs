@@ -7,13 +7,35 @@ use crate::fact::ruleset::{Backend, Family, Ruleset};
 use crate::fact::{Fact, Facts, Gap, Id};
 use crate::probe::firewall;
 
+/// The table that `iptables -S` lists, as iptables-save(8) writes it: `-P INPUT ACCEPT` and
+/// `-N chain` are chains.
+fn as_saved(listed: &str) -> String {
+    let mut saved = String::from("*filter\n");
+    for line in listed.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["-P", name, policy] => saved.push_str(&format!(":{name} {policy} [0:0]")),
+            ["-N", name] => saved.push_str(&format!(":{name} - [0:0]")),
+            _ => saved.push_str(line),
+        }
+        saved.push('\n');
+    }
+    saved + "COMMIT\n"
+}
+
 /// States the rules of all these outputs. What none of them lists may hold others, so that they prove what is blocked and not that nothing is.
 pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
     let mut ruleset = Ruleset::default();
     let mut origin = None;
     let mut has_nft = false;
     for output in outputs.iter().filter(|output| !output.is_cut) {
-        let text = output.text();
+        let is_listed = output.has("-S") || output.has("--list-rules");
+        let printed = output.text();
+        let text = if is_listed {
+            as_saved(&printed)
+        } else {
+            printed
+        };
         let family = match output.argv.first().map_or("", |tool| &**tool) {
             "nft" => {
                 let read = firewall::nft::ruleset(&text);
@@ -24,8 +46,8 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
                 }
                 continue;
             }
-            "iptables-save" => Family::Ipv4,
-            "ip6tables-save" => Family::Ipv6,
+            "iptables-save" | "iptables" => Family::Ipv4,
+            "ip6tables-save" | "ip6tables" => Family::Ipv6,
             _ => continue,
         };
         if let Ok(read) = firewall::iptables::tables(&text, family, Backend::IptablesLegacy) {

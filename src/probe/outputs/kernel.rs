@@ -1,8 +1,11 @@
 //! Lines of the kernel's log: read by the probe that reads them on a node.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{Output, OutputLine, replayed};
+use crate::fact::kernel_event::EventClass;
 use crate::fact::{Facts, Id, Subject, kernel_event};
 use crate::probe::kernel_log;
 use crate::source::Question;
@@ -51,6 +54,80 @@ fn read<'o>(
             replayed::copy(&read, event, facts, node, &line);
         }
     }
+}
+
+/// How the names of interfaces begin that an adapter has: those of containers come and go.
+const ADAPTERS: [&str; 6] = ["ib", "en", "eth", "roce", "hsn", "bond"];
+
+/// States how often a daemon says that an interface lost its carrier. It tells no time since boot,
+/// so that the probe of the kernel's log would take its lines for those of a machine that starts.
+pub(super) fn carriers(output: &Output, facts: &mut Facts, node: Id) {
+    let mut lost: BTreeMap<&str, Vec<OutputLine<'_>>> = BTreeMap::new();
+    for line in output.lines() {
+        if let Some((_, message)) = line.text.split_once("]: ")
+            && let Some(name) = message.strip_suffix(": Lost carrier")
+            && ADAPTERS.iter().any(|begin| name.starts_with(begin))
+        {
+            lost.entry(name).or_default().push(line);
+        }
+    }
+    for (name, lines) in lost {
+        let Some(last) = lines.last() else {
+            continue;
+        };
+        let class = EventClass::LinkDown;
+        let id = facts.instance(
+            Subject::KernelEvent,
+            node,
+            &format!("{} {name}", class.word()),
+        );
+        facts.set(id, kernel_event::CLASS, last.known(class));
+        facts.set(id, kernel_event::SEEN, last.known(true));
+        facts.set(id, kernel_event::LOGGED, last.known(true));
+        facts.set(id, kernel_event::COUNT, last.known(lines.len() as u64));
+        facts.set(id, kernel_event::ABOUT, last.known(name.into()));
+        facts.set(id, kernel_event::AGE, last.known("(age unknown)".into()));
+        facts.set(id, kernel_event::LINE, last.known(last.text.trim().into()));
+    }
+}
+
+/// Errors of NVSwitches as the fabric manager logs them: `detected NVSwitch non-fatal error 12028
+/// on fid 0 on NVSwitch pci bus id 00000000:86:00.0 …`.
+pub(super) fn fabric_manager(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        if let Some(text) = as_sxid(line.text) {
+            read(vec![json!({ "t": 0, "text": text })], facts, node, |_| {
+                Some(line)
+            });
+        }
+    }
+}
+
+/// The kernel's words for an error that the fabric manager logs.
+fn as_sxid(logged: &str) -> Option<String> {
+    let (kind, rest) = logged
+        .split_once("detected NVSwitch ")?
+        .1
+        .split_once(" error ")?;
+    let code: u64 = rest.split_whitespace().next()?.parse().ok()?;
+    let address = rest
+        .split_once("pci bus id ")?
+        .1
+        .split_whitespace()
+        .next()?;
+    // Its domain has eight digits, the kernel's four.
+    let place = match address.split_at_checked(4) {
+        Some(("0000", short)) if address.len() == 16 => short,
+        _ => address,
+    };
+    let severity = if kind == "fatal" {
+        "Fatal"
+    } else {
+        "Non-fatal"
+    };
+    Some(format!(
+        "nvidia-nvswitch: SXid (PCI:{place}): {code:05}, {severity}, by the fabric manager"
+    ))
 }
 
 /// gpud's events of Xids have the device and the number of the kernel's line, and not its words: `{"device_uuid":"PCI:0000:1b:00","data":"{\"xid\":79}"}`.

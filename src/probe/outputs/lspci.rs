@@ -14,14 +14,34 @@ use crate::tool_output;
 /// States adapters, GPUs of NVIDIA and AMD, and the bridges that show their Access Control Services.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut at: Option<(Id, LinkKeys)> = None;
+    let mut names_functions = false;
+    let mut redirecting: Option<Id> = None;
     for line in output.lines() {
         // Somebody may have taken the tabs away, so that its address alone tells where a function begins.
         if tool_output::is_function(line.text) {
             at = begin(facts, node, &line);
+            names_functions = true;
+            let Some((id, _)) = &at else {
+                continue;
+            };
+            if facts.subject(*id) == Subject::Bridge {
+                redirecting = is_switch(line.text).then_some(*id);
+            } else if let Some(bridge) = redirecting.take()
+                && facts.known(bridge, bridge::ACS_REDIRECT) == Some(true)
+            {
+                let below = line.known(facts.name(*id).into());
+                facts.set(bridge, bridge::REDIRECTS_ABOVE, below);
+            }
             continue;
         }
         if let Some((id, keys)) = &at {
             field(facts, *id, keys, &line);
+            if line.text.contains("] Express (") && facts.subject(*id) == Subject::Bridge {
+                let is_downstream = line.text.contains("Downstream Port");
+                redirecting = is_downstream.then_some(*id);
+            }
+        } else if !names_functions {
+            unnamed_link(facts, node, &line);
         }
     }
     for (name, at, bytes) in tool_output::config_spaces(output.lines().map(|line| line.text)) {
@@ -36,6 +56,49 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             pcie::printed(facts, id, line.known(bytes.into()), &keys);
         }
     }
+}
+
+/// Whether a bridge is called a port of a switch. A root port redirects on most machines, and
+/// nothing turns round below it.
+fn is_switch(line: &str) -> bool {
+    ["Switch", "switch", "PEX8", "PLX"]
+        .iter()
+        .any(|word| line.contains(word))
+}
+
+/// A link of which lspci says that it is below what it supports, without the line that names its
+/// function. An idle GPU lowers its speed, so that only the lanes prove something.
+fn unnamed_link(facts: &mut Facts, node: Id, line: &OutputLine<'_>) {
+    let Some(link) = line.text.split("LnkSta:").nth(1) else {
+        return;
+    };
+    let lanes = link
+        .split("Width ")
+        .nth(1)
+        .and_then(|rest| rest.split(',').next());
+    if lanes.is_some_and(|lanes| lanes.contains("(downgraded)")) {
+        let name = format!("unnamed function (line {})", line.number);
+        let id = facts.instance(Subject::Function, node, &name);
+        let status = link.split(", TrErr").next().unwrap_or(link).trim();
+        facts.set(id, function::LINK_BELOW, line.known(status.into()));
+    }
+}
+
+/// What a link trained at and what its own end supports, if that is more; "none" if not. A GPU that
+/// is idle lowers its speed.
+fn link_below(facts: &Facts, id: Id, keys: &LinkKeys) -> Option<Arc<str>> {
+    let generation = facts.known(id, keys.generation)?;
+    let width = facts.known(id, keys.width)?;
+    let max_generation = facts.known(id, keys.max_generation)?;
+    let max_width = facts.known(id, keys.max_width)?;
+    let is_gpu = facts.subject(id) == Subject::Gpu;
+    Some(
+        if width < max_width || generation < max_generation && !is_gpu {
+            format!("Gen{generation} x{width}, of Gen{max_generation} x{max_width}").into()
+        } else {
+            "none".into()
+        },
+    )
 }
 
 /// The class that stands behind the address.
@@ -60,6 +123,20 @@ pub(super) fn nvidia_gpu(line: &str) -> Option<String> {
     is_nvidia.then(|| tool_output::function_name(address).to_string())
 }
 
+/// Whether the name of an Ethernet controller is of a line that can do RDMA.
+fn does_rdma(name: &str) -> bool {
+    [
+        "mellanox",
+        "netxtreme-e",
+        "bcm575",
+        "bcm576",
+        "e810",
+        "e830",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
 /// `0000:1a:00.0 Infiniband controller: Mellanox Technologies MT2910 …`; without its domain an address is of the first.
 fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, LinkKeys)> {
     let (address, rest) = line.text.split_once(' ')?;
@@ -71,7 +148,7 @@ fn begin(facts: &mut Facts, node: Id, line: &OutputLine<'_>) -> Option<(Id, Link
         | "InfiniBand controller"
         | "Ethernet controller"
         | "Network controller"
-            if class.starts_with("Inf") || vendor.contains("mellanox") =>
+            if class.starts_with("Inf") || does_rdma(&vendor) =>
         {
             let id = facts.instance(Subject::Function, node, &name);
             let class = match class.starts_with("Inf") {
@@ -128,6 +205,14 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
                 };
                 facts.set(id, speed, line.known(generation));
                 facts.set(id, lanes, line.known(width));
+            }
+            let below = link_below(facts, id, keys).filter(|_| key == "LnkSta");
+            match (below, facts.subject(id)) {
+                (Some(below), Subject::Function) => {
+                    facts.set(id, function::LINK_BELOW, line.known(below));
+                }
+                (Some(below), Subject::Gpu) => facts.set(id, gpu::LINK_BELOW, line.known(below)),
+                _ => {}
             }
         }
         "Kernel driver in use" | "NUMA node" => {

@@ -110,6 +110,54 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             _ => {}
         }
     }
+    if asked.is_none() {
+        judge_distances(facts, node, &names);
+    }
+}
+
+/// The nearest adapter of a GPU in the matrix.
+struct NearestNic {
+    gpu: Id,
+    distance: Distance,
+    nic: Arc<str>,
+}
+
+fn nearest_nic(facts: &Facts, gpu: Id) -> Option<NearestNic> {
+    let mut best: Option<NearestNic> = None;
+    for pair in facts.below(gpu, Subject::GpuNic) {
+        let distance = facts.known(pair, gpu_nic::DISTANCE)?;
+        if best
+            .as_ref()
+            .is_none_or(|best| (distance as u8) < best.distance as u8)
+        {
+            let nic = facts.known(pair, gpu_nic::NIC)?;
+            best = Some(NearestNic { gpu, distance, nic });
+        }
+    }
+    best
+}
+
+/// Says of each GPU whether its nearest adapter is far although half of the GPUs have a near one.
+fn judge_distances(facts: &mut Facts, node: Id, names: &[Arc<str>]) {
+    let gpus = names
+        .iter()
+        .filter_map(|name| facts.find(Subject::Gpu, node, name));
+    let nearest: Vec<NearestNic> = gpus.filter_map(|gpu| nearest_nic(facts, gpu)).collect();
+    let all = nearest.len();
+    let near = nearest.iter().filter(|one| one.distance.is_near()).count();
+    for one in &nearest {
+        let distance = one.distance.word();
+        let far = if !one.distance.is_near() && 2 * near >= all {
+            format!(
+                "{distance} from {}; GPUs with one at PIX or PXB: {near} of {all}",
+                one.nic
+            )
+        } else {
+            "none".to_owned()
+        };
+        let how = format!("the least of its distances, {distance}");
+        facts.derive(one.gpu, gpu::FAR_IN_MATRIX, far.into(), how);
+    }
 }
 
 /// The GPU of this number as other outputs name it, else as the matrix does.

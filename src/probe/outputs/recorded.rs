@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{OutputPlace, PROBE, left_out_question, question};
+use super::{OutputPlace, PROBE, left_out_question, question, tree_links};
 use crate::left_out::{self, LeftOut};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
@@ -28,6 +28,10 @@ pub struct Evidence {
     logs: Vec<(String, crate::nccl_log::Digest)>,
     unread: Vec<String>,
     left_out: Vec<LeftOut>,
+    /// The folder of the member of a bundle that is being added.
+    folder: Option<String>,
+    /// Folders that hold what a collector gathered of one machine.
+    machines: BTreeSet<String>,
     /// Hosts for which there is no room.
     further: BTreeSet<Option<String>>,
 }
@@ -38,6 +42,8 @@ struct Node {
     host: Option<String>,
     /// What it calls itself, if nobody else names it.
     called: Option<String>,
+    /// The folder of the bundle in which its first output stands.
+    folder: Option<String>,
     places: Vec<OutputPlace>,
     replies: BTreeMap<Question, Vec<Reply>>,
 }
@@ -119,11 +125,16 @@ impl Evidence {
 
     /// Adds a file of a bundle: a copy of a file of the machine, what a command printed that its name says, or any text.
     pub fn add_member(&mut self, path: &str, text: &str) {
-        let parts: Vec<&str> = path.split('/').collect();
+        let parts: Vec<&str> = path.trim_start_matches("./").split('/').collect();
+        self.folder = Some(folder(&parts));
         let place = |name: &str| parts.iter().position(|part| *part == name);
         let last = parts.last().copied().unwrap_or("");
         // sosreport has a folder of each plugin there, Mellanox' snapshot none.
         let of_command = place("sos_commands").or(place("commands_txt_output"));
+        if let Some(at) = of_command {
+            self.machines
+                .insert(folder(parts.get(..=at).unwrap_or_default()));
+        }
         if of_command.is_some() {
             let argv: Vec<String> = last
                 .trim_end_matches(".txt")
@@ -145,11 +156,18 @@ impl Evidence {
             .iter()
             .filter_map(|name| place(name))
             .min()
-            .filter(|at| *at <= 1)
+            .filter(|at| *at <= 3)
         {
             let below = parts.get(at..).unwrap_or_default().join("/");
-            let file = Question::read(format!("/{below}"));
-            self.answer_file(file, text);
+            if below == "etc/hostname"
+                && let Some(node) = self.own_node()
+            {
+                node.called.get_or_insert_with(|| text.trim().to_owned());
+            }
+            match tree_links::target(text) {
+                Some(target) => self.answer_file(Question::link(format!("/{below}")), target),
+                None => self.answer_file(Question::read(format!("/{below}")), text),
+            }
         } else if let ("Memory", "zone_reclaim_mode") =
             (parts.iter().rev().nth(1).copied().unwrap_or(""), last)
         {
@@ -185,6 +203,7 @@ impl Evidence {
                 .lines
                 .first()
                 .and_then(|(_, line)| after_linux(line, 0)),
+            ["hostname", ..] | ["uname", "-n"] => one_word(&block),
             _ => None,
         };
         let node = match &block.host {
@@ -217,7 +236,7 @@ impl Evidence {
     }
 
     fn answer_file(&mut self, file: Question, text: &str) {
-        if let Some(node) = self.node(None) {
+        if let Some(node) = self.own_node() {
             node.answer(file, Ok(Answer::Text(text.into())));
         }
     }
@@ -236,23 +255,94 @@ impl Evidence {
             return None;
         }
         if at == self.nodes.len() {
-            self.nodes.push(Node::of(host));
+            let mut node = Node::of(host);
+            node.folder.clone_from(&self.folder);
+            self.nodes.push(node);
         }
         self.nodes.get_mut(at)
     }
 
-    /// The last host without a name that has not said this yet: a tool that speaks a second time, speaks of another machine.
+    /// The host that nobody names in the folder of this member.
+    fn own_node(&mut self) -> Option<&mut Node> {
+        let folder = self.folder.clone();
+        let mut nodes = self.nodes.iter();
+        let known = nodes.position(|node| node.host.is_none() && node.folder == folder);
+        self.at(known, None)
+    }
+
+    /// The last host without a name that has not said this yet: a tool that speaks a second time,
+    /// speaks of another machine. What stands in one folder of a bundle is of one.
     fn unnamed(&mut self, asked: &Question) -> Option<&mut Node> {
+        if self.folder.is_some() {
+            return self.own_node();
+        }
         let mut nodes = self.nodes.iter();
         let last = nodes.rposition(|node| node.host.is_none());
-        let known = last.filter(|at| !self.nodes[*at].replies.contains_key(asked));
+        // A counter is looked at twice, and those of several ports one after the other.
+        let is_repeated = matches!(asked, Question::Run(run) if run.first().is_some_and(|tool| &**tool == "perfquery"));
+        let known = last.filter(|at| is_repeated || !self.nodes[*at].replies.contains_key(asked));
         self.at(known, None)
+    }
+
+    /// Makes one machine of what a collector gathered of it, whatever hosts its texts name.
+    fn merge_collected(&mut self) {
+        for machine in std::mem::take(&mut self.machines) {
+            let nodes = std::mem::take(&mut self.nodes).into_iter();
+            let (own, others): (Vec<Node>, Vec<Node>) =
+                nodes.partition(|node| node.is_below(&machine));
+            self.nodes = others;
+            let called = own.iter().find_map(|node| node.called.clone());
+            let mut named = own.iter().filter_map(|node| node.host.clone());
+            let name = called.or_else(|| named.next().filter(|_| named.next().is_none()));
+            let mut one = Node {
+                called: name,
+                folder: Some(machine),
+                ..Node::default()
+            };
+            own.into_iter().for_each(|node| one.take(node));
+            self.nodes.push(one);
+        }
+    }
+
+    /// Makes one machine of the folders of a bundle, unless folders that have names of hosts hold
+    /// answers to the same question.
+    fn merge_folders(&mut self) {
+        let of_folder = |node: &Node| node.host.is_none() && node.folder.is_some();
+        let (mut unnamed, others): (Vec<Node>, Vec<Node>) = std::mem::take(&mut self.nodes)
+            .into_iter()
+            .partition(of_folder);
+        self.nodes = others;
+        let folders: Vec<&str> = unnamed
+            .iter()
+            .filter_map(|node| node.folder.as_deref())
+            .collect();
+        let names: Vec<Option<String>> = machine_names(&folders);
+        let mut asked: BTreeMap<&Question, &Option<String>> = BTreeMap::new();
+        let mut contradict = false;
+        for (node, name) in unnamed.iter().zip(&names) {
+            for question in node.replies.keys() {
+                contradict |= asked
+                    .insert(question, name)
+                    .is_some_and(|other| other != name);
+            }
+        }
+        let mut merged: Vec<Node> = Vec::new();
+        for (node, name) in unnamed.drain(..).zip(names) {
+            let host = name.filter(|_| contradict);
+            match merged.iter_mut().find(|one| one.host == host) {
+                Some(one) => one.take(node),
+                None => merged.push(Node { host, ..node }),
+            }
+        }
+        self.nodes.extend(merged);
     }
 
     /// The recordings: one of each host, and one of the logs among the texts.
     pub fn finish(mut self) -> Vec<Recording> {
         let further = LeftOut::counted(self.further.len() as u64, "host", NODES_BOUND);
         self.leave_out(vec![further]);
+        self.merge_collected();
+        self.merge_folders();
         // Where one host is named, what nobody names is of it.
         if self.nodes.iter().filter(|node| node.host.is_some()).count() == 1 {
             let is_named = |node: &Node| node.host.is_some();
@@ -293,6 +383,13 @@ impl Node {
         }
     }
 
+    /// Whether it is of this folder of a bundle, or of one below it.
+    fn is_below(&self, folder: &str) -> bool {
+        let own = self.folder.as_deref();
+        let rest = own.and_then(|own| own.strip_prefix(folder));
+        rest.is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
+    }
+
     fn answer(&mut self, question: Question, said: Result<Answer, Refusal>) {
         self.replies
             .entry(question)
@@ -301,13 +398,63 @@ impl Node {
     }
 
     fn take(&mut self, other: Node) {
+        self.called = self.called.take().or(other.called);
         self.places.extend(other.places);
         for (question, replies) in other.replies {
             self.replies.entry(question).or_default().extend(replies);
         }
     }
 
+    /// Answers what is asked through the links of a copied tree.
+    fn follow_links(&mut self) {
+        let mut files: Vec<String> = Vec::new();
+        let mut links: BTreeMap<String, String> = BTreeMap::new();
+        for (question, replies) in &self.replies {
+            match (question, replies.first().map(|reply| &reply.said)) {
+                (Question::Read(path), _) => files.push(path.to_string()),
+                (Question::Link(path), Some(Ok(Answer::Text(target)))) => {
+                    links.insert(path.to_string(), target.to_string());
+                }
+                _ => {}
+            }
+        }
+        for (alias, file) in tree_links::aliases(&files, &links) {
+            if let Some(replies) = self.replies.get(&Question::read(file)).cloned() {
+                self.replies.insert(Question::read(alias), replies);
+            }
+        }
+    }
+
+    /// Answers what the directories hold whose files are answered: of a copy of a machine's files,
+    /// and of nothing else.
+    fn list_directories(&mut self) {
+        let mut names: BTreeMap<String, BTreeSet<Arc<str>>> = BTreeMap::new();
+        for question in self.replies.keys() {
+            let (Question::Read(path) | Question::Link(path)) = question else {
+                continue;
+            };
+            let mut rest: &str = path;
+            while let Some((above, name)) =
+                rest.rsplit_once('/').filter(|(above, _)| !above.is_empty())
+            {
+                names
+                    .entry(above.to_owned())
+                    .or_default()
+                    .insert(name.into());
+                rest = above;
+            }
+        }
+        for (directory, names) in names {
+            let names: Arc<[Arc<str>]> = names.into_iter().collect();
+            self.answer(Question::list(directory), Ok(Answer::Names(names)));
+        }
+    }
+
     fn recording(mut self, name: String, left_out: &[LeftOut]) -> Recording {
+        if self.places.is_empty() {
+            self.follow_links();
+            self.list_directories();
+        }
         // What the doctor measures, no tool prints.
         for question in [Plan::question(), ablation_table::question()] {
             self.answer(question, Err(Refusal::not_asked("outputs of tools")));
@@ -336,6 +483,40 @@ impl Node {
         recording.end();
         recording
     }
+}
+
+/// The folder of a member, not deeper than what tells machines apart.
+fn folder(parts: &[&str]) -> String {
+    let above = parts.len().saturating_sub(1).min(3);
+    parts.get(..above).unwrap_or_default().join("/")
+}
+
+/// The first part in which these folders differ, where it is the name of a host.
+fn machine_names(folders: &[&str]) -> Vec<Option<String>> {
+    let split: Vec<Vec<&str>> = folders
+        .iter()
+        .map(|folder| folder.split('/').collect())
+        .collect();
+    let mut depth = 0;
+    while let Some(first) = split.first().and_then(|parts| parts.get(depth))
+        && split.iter().all(|parts| parts.get(depth) == Some(first))
+    {
+        depth += 1;
+    }
+    let parts = split.iter().map(|parts| parts.get(depth));
+    let names = parts.map(|part| part.filter(|name| tool_output::is_host_name(name)));
+    names
+        .map(|name| name.map(|name| (*name).to_owned()))
+        .collect()
+}
+
+/// The word that a block consists of.
+fn one_word(block: &Block) -> Option<&str> {
+    let [(_, line)] = block.lines.as_slice() else {
+        return None;
+    };
+    let word = line.trim();
+    (!word.is_empty() && !word.contains(' ')).then_some(word)
 }
 
 /// The recording of logs that stood among other outputs.

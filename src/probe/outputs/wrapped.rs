@@ -1,5 +1,7 @@
 //! Lines that a mail program or a narrow terminal broke: what begins no line of its tool goes on with the line before.
 
+use crate::tool_output::kernel_line;
+
 /// Words in the middle of the first line of an interface and of its addresses.
 const OF_INTERFACES: [&str; 12] = [
     "mtu", "qdisc", "master", "state", "mode", "group", "qlen", "scope", "brd", "UP", "DOWN",
@@ -28,10 +30,13 @@ fn begins(tool: &str, text: &str) -> bool {
         "iptables-save" | "ip6tables-save" => {
             first == "-A" || first.starts_with([':', '*', '#', '[', 'C'])
         }
+        "iptables" | "ip6tables" => first.starts_with('-'),
         "show_gids" => second.parse::<u32>().is_ok() || first.starts_with(['D', '-', 'n']),
         "mount" => text.contains(" on ") || first.is_empty(),
         "df" => !is_indented,
         "lspci" => is_indented || text.contains(':'),
+        // What follows a line that was broken is kept with it and has no time.
+        "dmesg" | "journalctl" => kernel_line(text).is_some() || first.is_empty(),
         "ip" => is_indented || !(OF_INTERFACES.contains(&first) || second == "qlen"),
         _ => true,
     }

@@ -305,14 +305,17 @@ fn ports_of_ibstat() {
     assert_eq!(good.known(port, port::PHYS_STATE), Some(PhysState::LinkUp));
     assert_eq!(good.known(port, port::RATE), Some(BitRate(400_000_000_000)));
     assert_eq!(good.known(port, port::INTENDED), Some(true));
-    assert_eq!(failing(&good), Vec::<String>::new());
+    assert_eq!(failing(&good), ["link/port-listed-down"]);
 
     // A port that is down may be a spare one: a note, and no error.
     let one_down = facts(&format!(
         "{healthy}{}",
         ibstat("mlx5_5", "Down", "Polling", "InfiniBand")
     ));
-    assert_eq!(failing(&one_down), ["log/pasted-port-down"]);
+    assert_eq!(
+        failing(&one_down),
+        ["link/port-listed-down", "log/pasted-port-down"]
+    );
 
     // One that has link and no subnet manager is meant to be used.
     let init = facts(&format!(
@@ -357,7 +360,7 @@ fn boards_of_ibv_devinfo_decide() {
         "{up}{}",
         device("mlx5_4", "MT_0000000834", "PORT_DOWN (1)", "POLLING (2)")
     ));
-    assert_eq!(failing(&spare), Vec::<String>::new());
+    assert_eq!(failing(&spare), ["link/port-listed-down"]);
 }
 
 #[test]

@@ -32,6 +32,19 @@ pub(super) fn state(facts: &mut Facts, id: Id, section: &Section<'_>) {
     ];
     let remaps = section.find(&pending, |value| Some(Value::Bool(value != "N/A")));
     named::fact(facts, id, "remaps_rows", remaps);
+    // What counts or waits, is there; what the GPU has not, is N/A.
+    let counts_pages = section.find(
+        &["retired_pages/double_bit_ecc", "pending_page_blacklist"],
+        |value| (value != "N/A" && !value.is_empty()).then_some(Value::Bool(true)),
+    );
+    named::fact(facts, id, "retires_pages", counts_pages);
+    let of_one_bit = section.find(&["retired_pages/single_bit_ecc"], |value| {
+        value.parse::<u64>().ok()
+    });
+    let of_two_bits = facts.known(id, gpu::PAGES_RETIRED_DOUBLE_BIT);
+    if let (Some((one, line)), Some(two)) = (of_one_bit, of_two_bits) {
+        facts.set(id, gpu::PAGES_RETIRED, line.known(one.saturating_add(two)));
+    }
     if facts.known(id, gpu::FABRIC_STATE).is_some() {
         let success = |value: &str| (value == "Success").then(|| Value::Text("success".into()));
         let status = section.find(&["fabric/status"], success);
