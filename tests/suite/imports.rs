@@ -379,7 +379,7 @@ fn what_examines_is_in_layers() {
             return None;
         };
         let is_part = |layer: &&[&str]| layer.contains(&part.as_str());
-        (room == "examine").then(|| LAYERS.iter().position(|layer| is_part(&layer)))
+        (room == "examine").then(|| LAYERS.iter().position(is_part))
     };
     let of_examine: BTreeSet<&str> = files
         .keys()
