@@ -3,259 +3,192 @@
 //! by the effect that was measured, then by the number of subjects and consequences, then by id.
 
 pub mod areas;
+mod touching;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use crate::check::Catalogue;
-use crate::check::{Check, Severity};
-use crate::check::{Outcome, Verdict};
-use crate::fact::{Facts, Id, Subject, factor};
+use crate::check::{Catalogue, Check, Severity};
 use crate::small_sort;
+
+pub use touching::{FactRelations, failures_of};
+
+/// A check that fails: for one instance of a node's, or for one set of nodes.
+#[derive(Clone, Debug)]
+pub struct FailedCheck {
+    /// The check, as an index into the catalogue.
+    pub check: usize,
+    /// Whether it fails only if the premise of its check is met, which is not known.
+    pub presumed: bool,
+    /// The effect on throughput that was measured of it, in percent; zero if none was.
+    pub effect: f64,
+}
+
+impl FailedCheck {
+    /// How much it matters.
+    pub fn severity(&self, catalogue: &Catalogue) -> Severity {
+        let check = &catalogue.checks[self.check];
+        if self.presumed {
+            check.presumed_severity()
+        } else {
+            check.severity
+        }
+    }
+}
+
+/// What failures have to do with each other, by their places among the failures.
+pub trait Relations {
+    /// Whether one, if its check explains the other's, is a cause of it.
+    fn touches(&self, cause: usize, effect: usize) -> bool;
+
+    /// Whether a failure of this check touches the failure.
+    fn is_touched(&self, effect: usize, check: usize) -> bool;
+
+    /// The failures of this check that the cause touches; each is given once.
+    fn take_touched(&mut self, cause: usize, check: usize) -> Vec<usize>;
+}
 
 /// A failing check, for one or several subjects, and what it explains.
 #[derive(Clone, Debug)]
 pub struct Cause {
     /// The check, as an index into the catalogue.
     pub check: usize,
-    /// The instances for which it fails, in the order found.
-    pub subjects: Vec<Id>,
-    /// What fails because of it: check and subject.
-    pub consequences: Vec<(usize, Id)>,
-    /// Of all these, what fails only if the premise of its check is met, which is not known.
-    pub presumed: Vec<(usize, Id)>,
+    /// Its failures, in the order found.
+    pub failures: Vec<usize>,
+    /// What fails because of it.
+    pub consequences: Vec<usize>,
 }
 
 impl Cause {
-    /// Whether the check fails for this subject only if its premise is met.
-    pub fn presumes(&self, check: usize, id: Id) -> bool {
-        self.presumed.contains(&(check, id))
-    }
-
     /// How much it matters.
-    pub fn severity(&self, catalogue: &Catalogue) -> Severity {
-        let check = &catalogue.checks[self.check];
-        match self
-            .subjects
-            .iter()
-            .all(|id| self.presumes(self.check, *id))
-        {
-            true => check.presumed_severity(),
-            false => check.severity,
-        }
+    pub fn severity(&self, catalogue: &Catalogue, failures: &[FailedCheck]) -> Severity {
+        let own = self.failures.iter().map(|at| &failures[*at]);
+        let own = own.map(|failure| failure.severity(catalogue));
+        own.min().unwrap_or(catalogue.checks[self.check].severity)
     }
 }
 
-/// The causes, the one to fix first in front.
-pub fn diagnose(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> Vec<Cause> {
-    let failed: Vec<(usize, Id)> = verdicts
-        .iter()
-        .filter(|v| matches!(v.outcome, Outcome::Fails | Outcome::FailsIf))
-        .map(|v| (v.check, v.subject))
-        .collect();
-    let fails = verdicts.iter().map(|v| &v.outcome);
-    let fails = fails.filter(|o| matches!(o, Outcome::Fails | Outcome::FailsIf));
-    let mut presumed: Vec<bool> = fails.map(|o| matches!(o, Outcome::FailsIf)).collect();
-    let check = |i: usize| -> &Check { &catalogue.checks[failed[i].0] };
-    let mut of_check: BTreeMap<usize, FailureIndex> = BTreeMap::new();
-    for (at, (check, subject)) in failed.iter().enumerate() {
-        of_check.entry(*check).or_default().add(facts, *subject, at);
+/// The causes, the one to fix first in front. What turns out to be certain is not presumed any more.
+pub fn diagnose(
+    catalogue: &Catalogue,
+    failures: &mut [FailedCheck],
+    relations: &mut dyn Relations,
+) -> Vec<Cause> {
+    let mut of_check: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (at, failure) in failures.iter().enumerate() {
+        of_check.entry(failure.check).or_default().push(at);
     }
     // A note explains no error: what is folded must not be graver than what it is folded under.
     let explains = |a: &usize, b: &usize| {
-        let (a, b) = (&catalogue.checks[*a], &catalogue.checks[*b]);
+        let (a, b): (&Check, &Check) = (&catalogue.checks[*a], &catalogue.checks[*b]);
         (a.severity != Severity::Note || b.severity == Severity::Note) && a.explains(&b.id)
     };
     let checks: Vec<usize> = of_check.keys().copied().collect();
     let explained_by = |a: &usize| checks.iter().copied().filter(|b| explains(a, b)).collect();
     let of: BTreeMap<usize, Vec<usize>> = checks.iter().map(|a| (*a, explained_by(a))).collect();
-    let mut explained = vec![false; failed.len()];
+    let mut explained = vec![false; failures.len()];
     for (a, others) in &of {
-        for b in others {
-            for at in &of_check[b].failures {
-                explained[*at] |= of_check[a].any(facts, failed[*at].1);
-            }
+        for at in others.iter().flat_map(|b| &of_check[b]) {
+            explained[*at] |= relations.is_touched(*at, *a);
         }
     }
 
     // What explains an error that is certain is certain too.
-    let certain = |presumed: &[bool], a: usize| {
-        let is_error = |b: &usize| !presumed[*b] && check(*b).severity == Severity::Error;
-        let touched = |b: &usize| facts.touches(failed[a].1, failed[*b].1);
-        let others = of.get(&failed[a].0).into_iter().flatten();
-        let mut others = others.flat_map(|other| &of_check[other].failures);
-        presumed[a] && others.any(|b| is_error(b) && touched(b))
+    let is_certain = |failures: &[FailedCheck], a: usize| {
+        let is_error = |b: &usize| {
+            !failures[*b].presumed
+                && catalogue.checks[failures[*b].check].severity == Severity::Error
+        };
+        let others = of.get(&failures[a].check).into_iter().flatten();
+        let mut others = others.flat_map(|other| &of_check[other]);
+        failures[a].presumed && others.any(|b| is_error(b) && relations.touches(a, *b))
     };
-    while let Some(at) = (0..failed.len()).find(|a| certain(&presumed, *a)) {
-        presumed[at] = false;
+    while let Some(at) = (0..failures.len()).find(|a| is_certain(failures, *a)) {
+        failures[at].presumed = false;
     }
-    let severity = |i: usize| match presumed[i] {
-        true => check(i).presumed_severity(),
-        false => check(i).severity,
-    };
 
     // Roots first: those that nothing explains. What is left over explains itself in a circle; its gravest member leads.
-    let mut order: Vec<usize> = (0..failed.len()).collect();
-    small_sort::by_key(&mut order, |&i| (explained[i], severity(i), i));
-    let mut claimed = vec![false; failed.len()];
+    let mut order: Vec<usize> = (0..failures.len()).collect();
+    small_sort::by_key(&mut order, |&i| {
+        (explained[i], failures[i].severity(catalogue), i)
+    });
+    let mut claimed = vec![false; failures.len()];
     let mut causes: Vec<Cause> = Vec::new();
     for root in order {
-        if claimed[root] {
+        if std::mem::replace(&mut claimed[root], true) {
             continue;
         }
-        claimed[root] = true;
-        let mut consequences = Vec::new();
-        let mut further = Vec::new();
-        let mut under = Vec::new();
+        let check = failures[root].check;
+        let (mut own, mut consequences) = (vec![root], Vec::new());
         let mut open = vec![root];
         while let Some(at) = open.pop() {
-            if presumed[at] {
-                under.push(failed[at]);
-            }
-            let (check, subject) = failed[at];
             let mut found = Vec::new();
-            for other in of.get(&check).into_iter().flatten() {
-                if let Some(touched) = of_check.get_mut(other) {
-                    touched.take(facts, subject, &mut found);
-                }
+            for other in of.get(&failures[at].check).into_iter().flatten() {
+                found.extend(relations.take_touched(at, *other));
             }
             // What nothing explains is a root.
             found.retain(|next| explained[*next] && !std::mem::replace(&mut claimed[*next], true));
             found.sort_unstable();
             for &next in &found {
                 // A cause is not its own consequence: it is the same cause once more.
-                match failed[next].0 == failed[root].0 {
-                    true => further.push(failed[next].1),
-                    false => consequences.push(failed[next]),
+                if failures[next].check == check {
+                    own.push(next);
+                } else {
+                    consequences.push(next);
                 }
             }
             open.extend(found);
         }
-        let (check, subject) = failed[root];
-        match causes.iter_mut().find(|c| c.check == check) {
+        match causes.iter_mut().find(|cause| cause.check == check) {
             Some(cause) => {
-                cause.subjects.push(subject);
-                cause.subjects.extend(further);
+                cause.failures.extend(own);
                 cause.consequences.extend(consequences);
-                cause.presumed.extend(under);
             }
             None => causes.push(Cause {
                 check,
-                subjects: [subject].into_iter().chain(further).collect(),
+                failures: own,
                 consequences,
-                presumed: under,
             }),
         }
     }
-    small_sort::by_key(&mut causes, |c| {
-        let check = &catalogue.checks[c.check];
-        let beneath = c.consequences.iter();
-        let gravest = beneath.map(|(of, id)| match c.presumes(*of, *id) {
-            true => catalogue.checks[*of].presumed_severity(),
-            false => catalogue.checks[*of].severity,
-        });
+    small_sort::by_key(&mut causes, |cause| {
+        let check = &catalogue.checks[cause.check];
+        let own = cause.severity(catalogue, failures);
+        let beneath = cause.consequences.iter();
+        let gravest = beneath.map(|at| failures[*at].severity(catalogue));
         (
             // A cause that explains an error comes before one that explains none.
-            gravest.chain([c.severity(catalogue)]).min(),
-            c.severity(catalogue),
+            gravest.chain([own]).min(),
+            own,
             // A site's check without it comes after those that have it.
             check.impact.is_none(),
             check.impact,
-            std::cmp::Reverse(effect(facts, c)),
-            std::cmp::Reverse(c.subjects.len() + c.consequences.len()),
+            std::cmp::Reverse(effect(cause, failures)),
+            std::cmp::Reverse(cause.failures.len() + cause.consequences.len()),
             std::sync::Arc::clone(&check.id),
         )
     });
     causes
 }
 
-/// The failures of a check by what they touch ([`Facts::touches`]), so that thousands are not held against thousands.
-#[derive(Default)]
-struct FailureIndex {
-    failures: Vec<usize>,
-    /// By the instance for which the check fails.
-    own: FailuresByInstance,
-    /// By those that belong to that one.
-    related: FailuresByInstance,
-}
-
-/// Failures by instances.
-#[derive(Default)]
-struct FailuresByInstance {
-    at: HashMap<Id, Vec<usize>>,
-    /// By the instance and by its ancestors.
-    inside: HashMap<Id, Vec<usize>>,
-}
-
-impl FailuresByInstance {
-    fn add(&mut self, facts: &Facts, id: Id, failure: usize) {
-        self.at.entry(id).or_default().push(failure);
-        for id in facts.lineage(id) {
-            self.inside.entry(id).or_default().push(failure);
-        }
-    }
-
-    /// Whether one is inside the instance, or the instance inside one.
-    fn any(&self, facts: &Facts, id: Id) -> bool {
-        self.inside.contains_key(&id) || facts.lineage(id).any(|id| self.at.contains_key(&id))
-    }
-
-    /// Takes these out.
-    fn take(&mut self, facts: &Facts, id: Id, found: &mut Vec<usize>) {
-        found.extend(self.inside.remove(&id).into_iter().flatten());
-        for id in facts.lineage(id) {
-            found.extend(self.at.remove(&id).into_iter().flatten());
-        }
-    }
-}
-
-impl FailureIndex {
-    fn add(&mut self, facts: &Facts, subject: Id, failure: usize) {
-        self.failures.push(failure);
-        let subject = facts.stands_for(subject);
-        self.own.add(facts, subject, failure);
-        for id in facts.related(subject) {
-            self.related.add(facts, *id, failure);
-        }
-    }
-
-    fn any(&self, facts: &Facts, subject: Id) -> bool {
-        let subject = facts.stands_for(subject);
-        let mut related = facts.related(subject).iter();
-        self.own.any(facts, subject)
-            || self.related.any(facts, subject)
-            || related.any(|id| self.own.any(facts, *id))
-    }
-
-    fn take(&mut self, facts: &Facts, subject: Id, found: &mut Vec<usize>) {
-        let subject = facts.stands_for(subject);
-        self.own.take(facts, subject, found);
-        self.related.take(facts, subject, found);
-        for id in facts.related(subject) {
-            self.own.take(facts, *id, found);
-        }
-    }
-}
-
-/// The largest effect on throughput that was measured of a cause or of what it explains, in percent; zero if nothing was measured.
-fn effect(facts: &Facts, cause: &Cause) -> u64 {
-    let explained = cause.consequences.iter().map(|(_, id)| *id);
-    let factors = cause.subjects.iter().copied().chain(explained);
-    let factors = factors.filter(|id| facts.subject(*id) == Subject::Factor);
-    let size = |key, id| {
-        facts
-            .known(id, key)
-            .map_or(0.0, |percent: crate::fact::Percent| percent.0.abs())
-    };
-    let sizes = factors.map(|id| size(factor::LEAST, id).max(size(factor::MOST, id)));
+/// The largest effect that was measured of a cause or of what it explains, in percent.
+fn effect(cause: &Cause, failures: &[FailedCheck]) -> u64 {
+    let all = cause.failures.iter().chain(&cause.consequences);
+    let largest = all.map(|at| failures[*at].effect).fold(0.0, f64::max);
     // Noise of a few percent ranks nothing.
-    sizes.fold(0.0, f64::max).round() as u64 / 5 * 5
+    largest.round() as u64 / 5 * 5
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Catalogue;
-    use crate::fact::Subject;
+    use crate::check::{Outcome, Verdict};
+    use crate::fact::{Facts, Subject, factor};
+
+    fn diagnose_in(catalogue: &Catalogue, facts: &Facts, verdicts: &[Verdict]) -> Vec<Cause> {
+        let (mut failures, subjects) = failures_of(facts, verdicts);
+        let mut relations = FactRelations::new(facts, &failures, &subjects);
+        diagnose(catalogue, &mut failures, &mut relations)
+    }
 
     /// The ids of the causes of these failing checks, each for a subject of its own.
     fn order(failing: &[&str]) -> Vec<String> {
@@ -278,41 +211,9 @@ mod tests {
                 outcome: Outcome::Fails,
             })
             .collect();
-        let causes = diagnose(catalogue, &facts, &verdicts);
+        let causes = diagnose_in(catalogue, &facts, &verdicts);
         let id = |cause: &Cause| catalogue.checks[cause.check].id.to_string();
         causes.iter().map(id).collect()
-    }
-
-    #[test]
-    fn what_touches_a_failure_is_found_without_looking_at_each() {
-        let mut facts = Facts::new();
-        let mut ids = vec![Facts::CLUSTER];
-        for name in ["a", "b"] {
-            let node = facts.new_node(name);
-            let device = facts.instance(Subject::Device, node, "d");
-            let port = facts.instance(Subject::Port, device, "d/1");
-            let netdev = facts.instance(Subject::Netdev, node, "eth0");
-            let gid = facts.instance(Subject::Gid, port, "0");
-            facts.relate(port, netdev);
-            let run = facts.instance(Subject::Run, Facts::CLUSTER, name);
-            let host = facts.instance(Subject::Host, run, name);
-            let event = facts.instance(Subject::Event, host, "cuda");
-            facts.relate(event, run);
-            facts.relate(host, node);
-            ids.extend([node, device, port, netdev, gid, run, host, event]);
-        }
-        for one in &ids {
-            let mut touched = FailureIndex::default();
-            touched.add(&facts, *one, 7);
-            for other in &ids {
-                let touches = facts.touches(*one, *other);
-                let names = || (facts.name(*one), facts.name(*other));
-                assert_eq!(touched.any(&facts, *other), touches, "{:?}", names());
-            }
-            let mut found = Vec::new();
-            touched.take(&facts, *one, &mut found);
-            assert!(found.contains(&7));
-        }
     }
 
     #[test]
@@ -389,7 +290,7 @@ mod tests {
                 outcome: Outcome::Fails,
             });
         }
-        let causes = diagnose(&catalogue, &facts, &verdicts);
+        let causes = diagnose_in(&catalogue, &facts, &verdicts);
         assert_eq!(causes[0].check, at("ablation/ib-off-faster"));
     }
 }

@@ -53,3 +53,4 @@ pub mod small_sort;
 pub mod source;
 pub mod terminal;
 pub mod tool_output;
+pub mod whole;

@@ -6,6 +6,11 @@ use std::fmt::Write;
 /// How many names a list may stand for: more is a mistake, and not the largest machine there is.
 pub const MOST: usize = 100_000;
 
+/// Letters that a list of nodes may have in a sentence.
+const LONGEST: usize = 48;
+/// Names that are folded to a list; of more the first ones stand for all.
+const FOLDED: usize = 2000;
+
 /// Why a list of names is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodesetError {
@@ -207,6 +212,20 @@ pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
     parts.join(",")
 }
 
+/// Names as a list that a sentence can hold.
+pub fn list(names: &[&str]) -> String {
+    let folded = if names.len() <= FOLDED {
+        fold(names)
+    } else {
+        String::new()
+    };
+    match folded.is_empty() || folded.len() > LONGEST {
+        false => folded,
+        true if names.len() <= 5 => names.join(", "),
+        true => format!("{} and {} more", names[..4].join(", "), names.len() - 4),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,5 +298,14 @@ mod tests {
                 proptest::prop_assert_eq!(names, back);
             }
         }
+    }
+
+    #[test]
+    fn lists_of_names_are_short() {
+        let many: Vec<String> = (0..5000).map(|n| format!("n{n}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(list(&many), "n0, n1, n2, n3 and 4996 more");
+        assert_eq!(list(&many[..17]), "n[0-16]");
+        assert_eq!(list(&["a", "b"]), "a,b");
     }
 }

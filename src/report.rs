@@ -6,26 +6,20 @@ pub mod areas;
 pub mod baseline;
 pub mod collective;
 mod contents;
-mod counts;
-mod damage;
 pub mod difference;
 pub mod expectation;
 mod fact_list;
 mod finding;
 mod fit;
 pub mod fix_script;
-mod given;
 mod headline;
 pub mod html;
-mod in_words;
 pub mod json;
 pub mod junit;
 pub mod latency;
 pub mod line;
 pub mod log;
 pub mod many;
-mod node_head;
-mod open_question;
 pub mod p2p;
 pub mod pairs;
 pub mod prometheus;
@@ -37,29 +31,26 @@ pub mod test_run;
 pub mod text;
 pub mod topology;
 pub mod triage;
-mod waived_finding;
-mod writer;
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub use areas::AreaLine;
-pub use contents::Contents;
-pub use counts::Counts;
+pub use crate::sentence::in_words::{plural, some};
+pub use crate::whole::{
+    AreaLine, Counts, EvidenceLine, NodeHead, OpenQuestion, Pass, RecordedNode, WaivedFinding,
+};
 pub use fact_list::all_facts;
-pub use finding::{Consequence, EvidenceLine, Finding, Pass};
+pub use finding::{Consequence, Finding};
 pub use headline::other_causes;
-pub use in_words::{plural, some};
-pub use node_head::{NodeHead, RecordedNode};
-pub use open_question::OpenQuestion;
-pub use waived_finding::WaivedFinding;
 
 use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
 use crate::fact::Facts;
 use crate::sentence::Sentence;
+use crate::whole::{Contribution, area_line};
+use contents::Contents;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
 pub const SCHEMA: &str = "rdma-doctor-report/2.2";
@@ -238,13 +229,14 @@ pub fn report(
     recordings: &[RecordedNode],
     policy: &Policy,
 ) -> Report {
-    let require = &policy.require;
+    let (require, with_passes) = (&policy.require, policy.with_passes);
     let lacks = Lacks::of(catalogue, facts, verdicts);
     let verdicts = (verdicts, &lacks);
-    let mut contents = Contents::of_nodes(catalogue, facts, verdicts, recordings, policy);
-    let of_all = areas::of_all(catalogue, facts, verdicts, require);
-    contents.areas.extend(of_all);
-    contents.into_report(catalogue, policy)
+    let mut said =
+        Contribution::of_nodes(catalogue, facts, verdicts, recordings, require, with_passes);
+    let of_all = area_line::of_all(catalogue, facts, verdicts, require);
+    said.areas.extend(of_all);
+    Contents::new(catalogue, said).into_report(catalogue, policy)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Sentences as data until a format writes them: words of ours, and what facts put between them.
 
+pub mod in_words;
 mod json;
 pub mod shell;
 mod span;

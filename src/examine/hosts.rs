@@ -172,11 +172,11 @@ pub fn of_hosts(
         Err(why) => Read::Not(why),
     };
     let read = |at: usize| many::within_limits(&format!("{} {}", at + 1, names[at]), || judge(at));
-    let mut cluster = Cluster::asked(Some(clock::utc_now()));
+    let mut cluster = Cluster::new(catalogue, Some(clock::utc_now()));
     many::judge_in_order(names.len(), memory, read, |at, read| {
         cluster.add_named(&names[at], read);
     });
-    Ok(cluster.report(catalogue, policy))
+    Ok(cluster.report(policy))
 }
 
 /// Without what a shell's start-up files printed in front.

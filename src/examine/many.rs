@@ -20,17 +20,18 @@ use crate::live::{clock, judging_child};
 use crate::measure::plan::pairs::Silent;
 use crate::probe;
 use crate::report::many::ManyNodesReport;
-use crate::report::{Contents, Policy, Report};
+use crate::report::{Policy, Report};
 use crate::source::recording::{Recording, RecordingError};
 use crate::source::wire::with_known_lines;
 use crate::terminal;
+use crate::whole::Contribution;
 
 /// Results that may wait to be taken.
 const WAITING: usize = 64;
 
 /// What became of one recording.
 pub(super) enum Read {
-    Node(Box<(Contents, comparison::Sample)>),
+    Node(Box<Contribution>),
     Log(Box<Recording>),
     /// Nothing of it is here: why.
     Not(String),
@@ -56,12 +57,12 @@ pub fn recordings(
             judged_alone(catalogue, one, count, policy, None)
         }),
     };
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster::new(catalogue, None);
     judge_in_order(count, ClusterMemory::default(), read, |at, read| {
         cluster.add(Path::new(&named(at)), read);
     });
     cluster.expect(expected);
-    cluster.report(catalogue, policy)
+    cluster.report(policy)
 }
 
 /// Judges these recordings: those of several machines as one cluster.
@@ -134,7 +135,7 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
             }
         }),
     };
-    let mut cluster = Cluster::asked((!is_replayed).then(clock::utc_now));
+    let mut cluster = Cluster::new(catalogue, (!is_replayed).then(clock::utc_now));
     judge_in_order(count, memory, read, |at, read| {
         let name = at.checked_sub(1).map_or("", |at| given[at].0.as_str());
         cluster.add(Path::new(name), read);
@@ -143,7 +144,7 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
         cluster.table.is_silent(host, why);
     }
     cluster.expect(gathering.expected);
-    cluster.report(catalogue, policy)
+    cluster.report(policy)
 }
 
 /// Reads these files and judges them as one cluster, with those who are `expected`. One that cannot be read is of a node that is silent.
@@ -170,7 +171,7 @@ pub fn files(
         let judged = budget::file(path, || judge(path));
         judged.unwrap_or_else(|why| Read::Unjudged(format!("{}: {why}", terminal::path(path))))
     };
-    let mut cluster = Cluster::default();
+    let mut cluster = Cluster::new(catalogue, None);
     judge_in_order(paths.len(), memory, read, |at, read| {
         cluster.add(paths[at].as_ref(), read);
     });
@@ -183,7 +184,7 @@ pub fn files(
         return Ok(judged(catalogue, &budget::open(paths, sink)?, policy));
     }
     cluster.expect(expected);
-    Ok(cluster.report(catalogue, policy))
+    Ok(cluster.report(policy))
 }
 
 /// Reads and judges one of many within the limits of one.
@@ -260,8 +261,8 @@ pub fn work_in_order<T: Send>(
 }
 
 /// What is kept of all recordings.
-#[derive(Default)]
-pub(super) struct Cluster {
+pub(super) struct Cluster<'c> {
+    catalogue: &'c Catalogue,
     fold: ManyNodesReport,
     table: comparison::Table,
     logs: Vec<Recording>,
@@ -271,12 +272,17 @@ pub(super) struct Cluster {
     now: Option<String>,
 }
 
-impl Cluster {
+impl<'c> Cluster<'c> {
     /// Of nodes that were asked just now, or of recordings that were made before.
-    pub(super) fn asked(now: Option<String>) -> Self {
+    pub(super) fn new(catalogue: &'c Catalogue, now: Option<String>) -> Self {
         Cluster {
+            catalogue,
+            fold: ManyNodesReport::default(),
+            table: comparison::Table::new(),
+            logs: Vec::new(),
+            unread: Vec::new(),
+            nodes: 0,
             now,
-            ..Cluster::default()
         }
     }
 
@@ -296,9 +302,11 @@ impl Cluster {
     pub(super) fn add_named(&mut self, name: &str, read: Read) {
         match read {
             Read::Node(one) => {
-                let (part, sample) = *one;
-                self.fold.add(part);
-                self.table.add(sample);
+                let mut one = *one;
+                if let Some(sample) = one.compared.take() {
+                    self.table.add(sample);
+                }
+                self.fold.add(self.catalogue, one);
                 self.nodes += 1;
             }
             Read::Log(log) => self.logs.push(*log),
@@ -313,7 +321,8 @@ impl Cluster {
         }
     }
 
-    pub(super) fn report(self, catalogue: &Catalogue, policy: &Policy) -> Report {
+    pub(super) fn report(self, policy: &Policy) -> Report {
+        let catalogue = self.catalogue;
         let mut facts = Facts::within(catalogue.limits.clone());
         for log in &self.logs {
             probe::nccl_log::establish(log, &mut facts);

@@ -5,8 +5,9 @@ use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::derive::{self, comparison};
 use crate::fact::{Facts, Id, Limits, Membership, Origin, Subject};
 use crate::probe;
-use crate::report::{self, Contents, Policy, RecordedNode, Report};
+use crate::report::{self, Policy, RecordedNode, Report};
 use crate::source::recording::Recording;
+use crate::whole::{Contribution, peers};
 
 /// What recordings say together, and what checks say of it.
 pub struct Judged<'c> {
@@ -84,6 +85,7 @@ pub fn facts_within(limits: Limits, recordings: &[Recording]) -> (Facts, Vec<Rec
         .map(|r| recorded(r, probe::establish(r, &mut facts)))
         .collect();
     derive::derive(&mut facts);
+    peers::relate(&mut facts);
     (facts, nodes)
 }
 
@@ -109,7 +111,7 @@ pub(super) fn contribution(
     among: usize,
     policy: &Policy,
     fresh: Option<FreshRecording<'_>>,
-) -> (Contents, comparison::Sample) {
+) -> Contribution {
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
@@ -124,8 +126,17 @@ pub(super) fn contribution(
         doubt: asked.and_then(|asked| asked.doubt),
         ..recorded(recording, id)
     };
-    let contents = Contents::of_nodes(catalogue, &facts, (&verdicts, &lacks), &[node], policy);
-    (contents, sample)
+    let (require, with_passes) = (&policy.require, policy.with_passes);
+    let verdicts = (verdicts.as_slice(), &lacks);
+    Contribution::of_node(
+        catalogue,
+        &facts,
+        verdicts,
+        node,
+        sample,
+        require,
+        with_passes,
+    )
 }
 
 /// Whether a check of this subject is judged for each node by itself.

@@ -178,7 +178,33 @@ impl Subject {
             Subject::GpuNic | Subject::Nvlink => Subject::Gpu,
             Subject::Arm | Subject::Factor => Subject::Measurement,
             Subject::Effect => Subject::Factor,
-            _ => Subject::Node,
+            Subject::Function
+            | Subject::Device
+            | Subject::Netdev
+            | Subject::Module
+            | Subject::Interface
+            | Subject::Bond
+            | Subject::Gpu
+            | Subject::GpuPair
+            | Subject::Hop
+            | Subject::Bridge
+            | Subject::Path
+            | Subject::Flow
+            | Subject::Obstacle
+            | Subject::Service
+            | Subject::Process
+            | Subject::Job
+            | Subject::KernelEvent
+            | Subject::Respondent
+            | Subject::Variable
+            | Subject::Selector
+            | Subject::Selection
+            | Subject::Setting
+            | Subject::Mount
+            | Subject::Measurement
+            | Subject::Suspect
+            | Subject::Waiver
+            | Subject::Inventory => Subject::Node,
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::check::{Catalogue, Check, Outcome, Verdict};
-use crate::diagnosis;
+use crate::diagnosis::{self, FactRelations};
 use crate::fact::arm::{ArmApplied, InterNodeTransport, Outcome as Did};
 use crate::fact::factor::FactorChange;
 use crate::fact::measurement::{MeasurementBackend, NodeSpan};
@@ -381,10 +381,13 @@ pub fn is_of_measurements(check: &Check) -> bool {
 pub fn relevant(catalogue: &Catalogue, facts: &Facts, verdicts: Vec<Verdict>) -> Vec<Verdict> {
     let of = |check: usize| catalogue.checks.get(check).is_some_and(is_of_measurements);
     let mut kept: Vec<(usize, Id)> = Vec::new();
-    for cause in diagnosis::diagnose(catalogue, facts, &verdicts) {
-        if of(cause.check) || cause.consequences.iter().any(|(check, _)| of(*check)) {
-            kept.extend(cause.subjects.iter().map(|id| (cause.check, *id)));
-            kept.extend(cause.consequences);
+    let (mut failures, subjects) = diagnosis::failures_of(facts, &verdicts);
+    let mut relations = FactRelations::new(facts, &failures, &subjects);
+    for cause in diagnosis::diagnose(catalogue, &mut failures, &mut relations) {
+        let all = cause.failures.into_iter().chain(cause.consequences);
+        let all: Vec<(usize, Id)> = all.map(|at| (failures[at].check, subjects[at])).collect();
+        if all.iter().any(|(check, _)| of(*check)) {
+            kept.extend(all);
         }
     }
     let mut verdicts = verdicts;

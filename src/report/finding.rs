@@ -1,9 +1,10 @@
-//! What a report states: failing checks with their evidence, and what passed.
+//! What a report states of failing checks.
 
 use serde::Serialize;
 
-use crate::check::Evidence;
+use crate::check::Catalogue;
 use crate::sentence::{self, Sentence};
+use crate::whole::{EvidenceLine, Failure};
 
 /// A root cause, with what it explains.
 #[derive(Debug, Serialize)]
@@ -45,21 +46,6 @@ pub struct Finding {
     pub consequences: Vec<Consequence>,
 }
 
-/// A fact that decided.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EvidenceLine {
-    /// The fact, as conditions name it.
-    pub fact: String,
-    /// Its value in words, or why it is unknown.
-    pub value: String,
-    /// Where it comes from.
-    pub origin: String,
-    /// Whether the condition that fails names it, and not only what the check applies to.
-    #[serde(skip)]
-    pub decides: bool,
-}
-
 /// A finding that another explains.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -76,33 +62,65 @@ pub struct Consequence {
     pub sentence: Sentence,
 }
 
-/// A check that passed.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Pass {
-    /// The check.
-    pub check: String,
-    /// For what.
-    pub subject: String,
-    /// The facts that decided.
-    pub evidence: Vec<EvidenceLine>,
+/// The findings of these failures, which follow what explains them. `several` says whether each
+/// name has its node before it.
+pub(super) fn findings(
+    catalogue: &Catalogue,
+    failures: Vec<Failure>,
+    several: bool,
+) -> Vec<Finding> {
+    let name = |failure: &Failure| {
+        if several {
+            failure.subject.with_node()
+        } else {
+            failure.subject.name.to_string()
+        }
+    };
+    let mut findings: Vec<Finding> = Vec::new();
+    for failure in failures {
+        let subject = name(&failure);
+        let check = &catalogue.checks[failure.check];
+        // What a cause explains follows it.
+        match findings.last_mut() {
+            Some(cause) if failure.is_consequence => {
+                cause.consequences.push(Consequence {
+                    check: check.id.to_string(),
+                    severity: failure.severity.word(),
+                    subject,
+                    sentence: failure.sentence,
+                });
+            }
+            Some(cause) if cause.place == failure.check => {
+                if !failure.presumed {
+                    cause.severity = check.severity.word();
+                }
+                cause.subjects.push(subject);
+                cause.further.push(failure.sentence);
+            }
+            _ => findings.push(leading(catalogue, failure, subject)),
+        }
+    }
+    findings
 }
 
-/// A fact as a line of evidence.
-pub(super) fn evidence_line(evidence: Evidence) -> EvidenceLine {
-    let decides = evidence.decides;
-    match evidence.value {
-        Ok(value) => EvidenceLine {
-            fact: evidence.fact,
-            value: value.to_string(),
-            origin: evidence.origin.map_or(String::new(), |o| o.to_string()),
-            decides,
-        },
-        Err(gap) => EvidenceLine {
-            fact: evidence.fact,
-            value: gap.why.to_string(),
-            origin: gap.origin.to_string(),
-            decides,
-        },
+/// The finding that a failure leads.
+fn leading(catalogue: &Catalogue, failure: Failure, subject: String) -> Finding {
+    let check = &catalogue.checks[failure.check];
+    let advice = check.advice();
+    Finding {
+        check: check.id.to_string(),
+        place: failure.check,
+        severity: failure.severity.word(),
+        subject: subject.clone(),
+        subjects: vec![subject],
+        nodes: Vec::new(),
+        sentence: failure.sentence,
+        premise: failure.premise,
+        further: Vec::new(),
+        why: advice.why.clone(),
+        fix: failure.remedy,
+        see: advice.see.iter().map(|s| s.to_string()).collect(),
+        evidence: failure.evidence,
+        consequences: Vec::new(),
     }
 }

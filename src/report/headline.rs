@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 
 use super::areas::{self, no_fault, unrecorded};
+use super::contents::Contents;
 use super::fit::fit;
-use super::{Contents, Finding, NodeHead, many, plural, some};
+use super::{Finding, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
+use crate::nodeset;
 use crate::sentence::{Sentence, Span};
+use crate::whole::{Contribution, NodeHead};
 
 /// The longest headline. With the status before it, a line has 120 letters at most.
 pub(super) const HEADLINE: usize = 112;
@@ -31,8 +34,8 @@ pub(super) fn headline(
     let Some(lead) = lead(exit, causes, notes) else {
         return without_cause(status, contents, notes);
     };
-    if contents.nodes.len() < 2 {
-        let is_cut = contents.nodes.iter().any(|node| node.truncated);
+    if contents.said.nodes.len() < 2 {
+        let is_cut = contents.said.nodes.iter().any(|node| node.truncated);
         let said = if is_cut {
             Sentence::from("the recording was cut short: ").then(lead.sentence.clone())
         } else {
@@ -47,13 +50,13 @@ pub(super) fn headline(
     };
     let mut seen: HashSet<&str> = lead.nodes.iter().map(String::as_str).collect();
     let others = causes.iter().skip(1);
-    let of_some = others.filter(|one| one.nodes.len() < contents.nodes.len());
+    let of_some = others.filter(|one| one.nodes.len() < contents.said.nodes.len());
     let names = of_some.flat_map(|one| one.nodes.iter().map(String::as_str));
     let named: Vec<&str> = names.filter(|name| seen.insert(name)).collect();
     let on = if named.is_empty() {
         String::new()
     } else {
-        format!(", on {} too", many::list(&named))
+        format!(", on {} too", nodeset::list(&named))
     };
     let others = other_causes(causes.len(), &on);
     fitted(&lead.sentence, &[], format!("{more}{others}").into())
@@ -65,16 +68,19 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let causes = &contents.causes;
     let found = causes.iter().find(|cause| !is_damage(&cause.check));
     // A line that no table has leads where nothing else is known of what was given.
-    let is_text = contents.nodes.is_empty() || unrecorded(&contents.areas).is_some();
-    let is_alone = causes.is_empty() && contents.damage.is_empty();
+    let is_text = contents.said.nodes.is_empty() || unrecorded(&contents.said.areas).is_some();
+    let is_alone = causes.is_empty() && contents.said.damage.is_empty();
     let quoted = unknown_failure(notes).filter(|_| is_text && is_alone);
     let Some(first) = found.or(quoted) else {
         return fitted(&why, &[], Sentence::new(Vec::new()));
     };
-    if contents.nodes.is_empty() && quoted.is_some() {
+    if contents.said.nodes.is_empty() && quoted.is_some() {
         return fitted(&first.sentence, &[], Sentence::new(Vec::new()));
     }
-    let why = match (unrecorded(&contents.areas), contents.damage.as_slice()) {
+    let why = match (
+        unrecorded(&contents.said.areas),
+        contents.said.damage.as_slice(),
+    ) {
         (Some(areas), []) => {
             let areas = plural(areas.len() as u64, "area");
             Sentence::from(format!("undecided: {areas} not recorded"))
@@ -137,13 +143,13 @@ pub fn other_causes(causes: usize, on: &str) -> String {
 
 /// Why the node's health is unknown.
 fn why_undecided(contents: &Contents) -> Sentence {
-    let Contents {
+    let Contribution {
         nodes,
         open,
         areas,
         damage,
         ..
-    } = contents;
+    } = &contents.said;
     let undecided = Sentence::from("undecided: ");
     if !damage.is_empty() {
         return undecided.then(Sentence::joined(damage.iter().cloned(), "; "));
@@ -193,12 +199,12 @@ fn given(nodes: &[NodeHead]) -> Option<String> {
 
 /// The answer if no finding leads.
 fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> Sentence {
-    let Contents {
+    let Contribution {
         nodes, open, areas, ..
-    } = contents;
+    } = &contents.said;
     let devices: u64 = nodes.iter().filter_map(|n| n.devices).sum();
     let ports: u64 = nodes.iter().filter_map(|n| n.active_ports).sum();
-    let waived = match contents.counts.waived {
+    let waived = match contents.said.counts.waived {
         0 => String::new(),
         1 => ", one finding waived".into(),
         n => format!(", {n} findings waived"),
@@ -220,7 +226,7 @@ fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> Senten
         return format!("no fault in what was given{given}{noted}").into();
     }
     if status != "healthy" {
-        let refused = match contents.withheld {
+        let refused = match contents.said.withheld {
             0 => String::new(),
             n => format!("; {} refused (permission)", plural(n, "question")),
         };

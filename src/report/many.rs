@@ -1,41 +1,40 @@
 //! The report of many nodes: each node is judged by itself and only its findings are kept, folded over the nodes that have the same.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
 
-use super::open_question::UnwordedQuestion;
-use super::writer::Writer;
-use super::{
-    Consequence, Contents, Counts, Finding, NodeHead, Pass, Policy, Report, WaivedFinding, areas,
-    contents,
-};
-use crate::check::{Catalogue, Check, Lacks, Verdict};
+use super::contents::Contents;
+use super::finding::findings;
+use super::{Consequence, Counts, Finding, NodeHead, Pass, Policy, Report, WaivedFinding};
+use crate::check::{Catalogue, Lacks, Verdict};
 use crate::derive::comparison::Concerns;
-use crate::diagnosis;
-use crate::fact::{Facts, Id};
+use crate::diagnosis::{self, FailedCheck};
+use crate::fact::Facts;
 use crate::nodeset;
 use crate::sentence::{Sentence, Span};
-
-/// Letters that a list of nodes may have in a sentence.
-const LONGEST: usize = 48;
-/// Names that are folded to a list; of more the first ones stand for all.
-const FOLDED: usize = 2000;
+use crate::whole::area_line::{self, FoldedAreas};
+use crate::whole::peers::NodesByKey;
+use crate::whole::relations::{Concerned, NodeRelations};
+use crate::whole::{self, Contribution, UnwordedQuestion, Writer};
 
 /// Builds the report. Nodes are added one after the other, in the order in which they are named.
 #[derive(Default)]
 pub struct ManyNodesReport {
     /// What needs no folding.
-    sum: Contents,
+    sum: Contribution,
     causes: BTreeMap<usize, FoldedFinding>,
     /// Each with its subjects on the nodes.
     open: Vec<(UnwordedQuestion, NodeSentences)>,
     /// Where those of a check are, by its place in the catalogue.
     open_at: HashMap<usize, Vec<usize>, RandomState>,
     failures: NodeSentences,
-    areas: areas::FoldedAreas,
+    areas: FoldedAreas,
     damage: NodeSentences,
+    /// By which addresses others name the nodes.
+    addresses: Vec<(IpAddr, u32)>,
 }
 
 /// A check that fails on some nodes.
@@ -100,21 +99,7 @@ fn names(nodes: &[NodeHead], of: &[u32]) -> String {
         .iter()
         .map(|at| nodes[*at as usize].name.as_str())
         .collect();
-    list(&names)
-}
-
-/// Names as a list that a sentence can hold.
-pub(super) fn list(names: &[&str]) -> String {
-    let folded = if names.len() <= FOLDED {
-        nodeset::fold(names)
-    } else {
-        String::new()
-    };
-    match folded.is_empty() || folded.len() > LONGEST {
-        false => folded,
-        true if names.len() <= 5 => names.join(", "),
-        true => format!("{} and {} more", names[..4].join(", "), names.len() - 4),
-    }
+    nodeset::list(&names)
 }
 
 fn prefixed(name: &str, subject: &str) -> String {
@@ -127,14 +112,16 @@ fn prefixed(name: &str, subject: &str) -> String {
 
 impl ManyNodesReport {
     /// Adds a node, which was judged alone.
-    pub fn add(&mut self, mut part: Contents) {
+    pub fn add(&mut self, catalogue: &Catalogue, mut part: Contribution) {
         let Some(head) = part.nodes.pop() else {
             return;
         };
         // Bounded by the recordings on a command line.
         let at = self.sum.nodes.len() as u32;
         let name = head.name.clone();
-        for mut finding in part.causes {
+        let addresses = part.addresses.into_iter();
+        self.addresses.extend(addresses.map(|one| (one, at)));
+        for mut finding in findings(catalogue, part.failures, false) {
             let subjects = std::mem::take(&mut finding.subjects);
             let consequences = std::mem::take(&mut finding.consequences);
             let further = std::mem::take(&mut finding.further);
@@ -176,7 +163,7 @@ impl ManyNodesReport {
         for question in part.open {
             self.add_open_question(question, Some((&name, at)));
         }
-        for how in part.failures {
+        for how in part.probe_failures {
             self.failures.add(&how, &name, at);
         }
         let sum = &mut self.sum;
@@ -271,13 +258,13 @@ impl ManyNodesReport {
             sum.passes.extend(writer.passes(verdicts));
         }
         sum.waived.extend(writer.waived(verdicts));
-        sum.is_empty = contents::is_empty(facts) && (sum.nodes.is_empty() || sum.is_empty);
-        sum.has_unknown_failure |= contents::has_unknown_failure(facts);
+        sum.is_empty = whole::is_empty(facts) && (sum.nodes.is_empty() || sum.is_empty);
+        sum.has_unknown_failure |= whole::has_unknown_failure(facts);
         sum.areas = self.areas.lines();
-        let of_all = areas::of_all(catalogue, facts, (verdicts, &lacks), &policy.require);
+        let of_all = area_line::of_all(catalogue, facts, (verdicts, &lacks), &policy.require);
         sum.areas.extend(of_all);
         sum.damage = self.damage.written(&sum.nodes);
-        sum.failures = self.failures.written(&sum.nodes);
+        sum.probe_failures = self.failures.written(&sum.nodes);
         let folded = self.open.into_iter().map(|(mut question, of_nodes)| {
             for subject in of_nodes.written(&sum.nodes) {
                 question.subjects.push(subject.to_string());
@@ -285,41 +272,40 @@ impl ManyNodesReport {
             question
         });
         sum.open = folded.collect();
-        let of_nodes: Vec<ExplainableFinding> = self
-            .causes
-            .into_values()
-            .map(|folded| ExplainableFinding::for_nodes(folded, &sum.nodes))
-            .collect();
-        let of_all = diagnosis::diagnose(catalogue, facts, verdicts);
-        let of_all = of_all.iter().flat_map(|cause| {
-            // Each comparison has nodes of its own: what explains one does not explain the next.
-            let each: Vec<diagnosis::Cause> = match cause.subjects.len() {
-                1 => vec![cause.clone()],
-                _ if cause.subjects.iter().any(|id| concerns.contains_key(id)) => {
-                    let one = |id: &Id| diagnosis::Cause {
-                        check: cause.check,
-                        subjects: vec![*id],
-                        consequences: Vec::new(),
-                        presumed: cause.presumed.clone(),
-                    };
-                    cause.subjects.iter().map(one).collect()
-                }
-                _ => vec![cause.clone()],
+        let of_nodes = self.causes.into_values();
+        let of_nodes = of_nodes.map(|folded| DiagnosedFinding::for_nodes(folded, &sum.nodes));
+        let mut all: Vec<DiagnosedFinding> = of_nodes.collect();
+        let names: Vec<&str> = sum.nodes.iter().map(|node| node.name.as_str()).collect();
+        // Without a log nobody names a node so.
+        let by_key = LazyCell::new(|| NodesByKey::new(&names, &self.addresses));
+        // Each comparison has nodes of its own: what explains one does not explain the next.
+        for (id, failures) in writer.causes(verdicts, |id| concerns.contains_key(&id)) {
+            let named = match &*failures[0].touches {
+                [] => Vec::new(),
+                touches => by_key.named(touches),
             };
-            let unit = |cause: &diagnosis::Cause| {
-                let nodes = cause.subjects.first().and_then(|id| concerns.get(id));
-                ExplainableFinding::for_all_nodes(writer.finding(cause), nodes)
-            };
-            each.iter().map(unit).collect::<Vec<_>>()
-        });
-        let units = together(explain(catalogue, of_nodes, of_all.collect()));
-        sum.causes = ordered(catalogue, units, sum.nodes.len());
-        sum.into_report(catalogue, policy)
+            let named = named.into_iter().map(|at| names[at as usize].to_owned());
+            let named: Vec<String> = named.collect();
+            let nodes = concerns.get(&id).into_iter().flatten();
+            let nodes: Vec<String> = nodes.map(|name| name.to_string()).collect();
+            let found = findings(catalogue, failures, false).into_iter();
+            all.extend(found.map(|finding| DiagnosedFinding {
+                nodes: nodes.iter().cloned().collect(),
+                named: named.clone(),
+                finding: Finding {
+                    nodes: nodes.clone(),
+                    ..finding
+                },
+                of_all: true,
+            }));
+        }
+        let causes = ordered(catalogue, diagnosed(catalogue, all), sum.nodes.len());
+        Contents { said: sum, causes }.into_report(catalogue, policy)
     }
 }
 
 /// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
-fn ordered(catalogue: &Catalogue, mut units: Vec<ExplainableFinding>, all: usize) -> Vec<Finding> {
+fn ordered(catalogue: &Catalogue, mut units: Vec<DiagnosedFinding>, all: usize) -> Vec<Finding> {
     units.sort_by_key(|unit| {
         let severity = catalogue.checks[unit.finding.place].severity;
         let common = unit.nodes.len() >= all;
@@ -339,15 +325,18 @@ fn ordered(catalogue: &Catalogue, mut units: Vec<ExplainableFinding>, all: usize
     units.into_iter().map(|unit| unit.finding).collect()
 }
 
-/// A finding that may be explained by another.
-struct ExplainableFinding {
+/// A finding of some nodes, or of all together.
+struct DiagnosedFinding {
     finding: Finding,
+    /// The nodes that it concerns.
     nodes: HashSet<String>,
+    /// The nodes that it names beyond those.
+    named: Vec<String>,
     /// Whether it applies to all nodes together.
     of_all: bool,
 }
 
-impl ExplainableFinding {
+impl DiagnosedFinding {
     fn for_nodes(folded: FoldedFinding, all: &[NodeHead]) -> Self {
         let names = || folded.nodes.iter().map(|at| all[*at as usize].name.clone());
         let mut finding = folded.finding;
@@ -366,115 +355,70 @@ impl ExplainableFinding {
                     ..first.clone()
                 }));
         }
-        ExplainableFinding {
+        DiagnosedFinding {
             nodes: names().collect(),
             finding,
+            named: Vec::new(),
             of_all: false,
         }
     }
 
-    fn for_all_nodes(mut finding: Finding, nodes: Option<&Vec<Arc<str>>>) -> Self {
-        let names = nodes.into_iter().flatten().map(|name| name.to_string());
-        finding.nodes = names.collect();
-        ExplainableFinding {
-            nodes: finding.nodes.iter().cloned().collect(),
-            finding,
-            of_all: true,
+    /// Adds a finding of the same check.
+    fn merge(&mut self, other: DiagnosedFinding) {
+        let (own, other) = (&mut self.finding, other.finding);
+        own.subjects.extend(other.subjects);
+        own.further.push(other.sentence);
+        own.further.extend(other.further);
+        own.consequences.extend(other.consequences);
+        for name in other.nodes {
+            if self.nodes.insert(name.clone()) {
+                own.nodes.push(name);
+            }
         }
     }
 }
 
-/// Folds what is said about all nodes together beneath what explains it on the nodes that it concerns, and the other way round.
-fn explain(
-    catalogue: &Catalogue,
-    of_nodes: Vec<ExplainableFinding>,
-    of_all: Vec<ExplainableFinding>,
-) -> Vec<ExplainableFinding> {
-    let check = |unit: &ExplainableFinding| -> &Check { &catalogue.checks[unit.finding.place] };
-    let mut units = of_nodes;
-    units.extend(of_all);
-    let explains = |a: &ExplainableFinding, b: &ExplainableFinding| {
-        (a.of_all || b.of_all)
-            // A folded finding is not more severe than the one it is folded under.
-            && check(a).severity <= check(b).severity
-            && check(a).explains(&check(b).id)
-            && !b.nodes.is_empty()
-            && b.nodes.iter().all(|name| a.nodes.contains(name))
-    };
-    let by: Vec<Option<usize>> = (0..units.len())
-        .map(|b| (0..units.len()).find(|a| *a != b && explains(&units[*a], &units[b])))
-        .collect();
-    // The first finding that nothing explains, at the end of the chain; in a cycle none is folded.
-    let root = |mut at: usize| {
-        for _ in 0..units.len() {
-            match by[at] {
-                Some(next) => at = next,
-                None => return Some(at),
-            }
-        }
-        None
-    };
-    let roots: Vec<Option<usize>> = (0..units.len()).map(root).collect();
-    let mut kept: Vec<Option<ExplainableFinding>> = units.into_iter().map(Some).collect();
-    for at in 0..kept.len() {
-        let Some(to) = roots[at].filter(|to| *to != at) else {
+/// Folds findings beneath those that explain them on the nodes that they concern.
+fn diagnosed(catalogue: &Catalogue, all: Vec<DiagnosedFinding>) -> Vec<DiagnosedFinding> {
+    let mut failures: Vec<FailedCheck> = Vec::with_capacity(all.len());
+    let mut concerned = Vec::with_capacity(all.len());
+    for one in &all {
+        let check = one.finding.place;
+        failures.push(FailedCheck {
+            check,
+            presumed: false,
+            effect: 0.0,
+        });
+        concerned.push(Concerned {
+            check,
+            severity: catalogue.checks[check].severity,
+            of_all: one.of_all,
+            nodes: &one.nodes,
+            named: &one.named,
+        });
+    }
+    let mut relations = NodeRelations::new(&concerned);
+    let mut causes = diagnosis::diagnose(catalogue, &mut failures, &mut relations);
+    let mut all: Vec<Option<DiagnosedFinding>> = all.into_iter().map(Some).collect();
+    let mut roots = Vec::with_capacity(causes.len());
+    for cause in &mut causes {
+        let mut own = cause.failures.iter().filter_map(|at| all[*at].take());
+        let Some(mut root) = own.next() else {
             continue;
         };
-        let Some(unit) = kept[at].take() else {
-            continue;
-        };
-        let finding = unit.finding;
-        let folded = Consequence {
-            check: finding.check,
-            severity: finding.severity,
-            subject: finding.subject,
-            sentence: finding.sentence,
-        };
-        if let Some(host) = kept[to].as_mut() {
-            host.finding.consequences.push(folded);
-            host.finding.consequences.extend(finding.consequences);
+        own.for_each(|one| root.merge(one));
+        cause.consequences.sort_unstable();
+        for finding in cause.consequences.iter().filter_map(|at| all[*at].take()) {
+            let finding = finding.finding;
+            root.finding.consequences.push(Consequence {
+                check: finding.check,
+                severity: finding.severity,
+                subject: finding.subject,
+                sentence: finding.sentence,
+            });
+            root.finding.consequences.extend(finding.consequences);
         }
+        roots.push(root);
     }
-    kept.into_iter().flatten().collect()
-}
-
-/// Several findings of one check about all nodes become one.
-fn together(units: Vec<ExplainableFinding>) -> Vec<ExplainableFinding> {
-    let mut all: Vec<ExplainableFinding> = Vec::new();
-    let mut places: HashMap<(usize, bool), usize> = HashMap::new();
-    for unit in units {
-        match places.get(&(unit.finding.place, unit.of_all)) {
-            Some(at) => {
-                let first = &mut all[*at];
-                first.finding.subjects.extend(unit.finding.subjects);
-                first.finding.further.push(unit.finding.sentence);
-                first.finding.further.extend(unit.finding.further);
-                first.finding.consequences.extend(unit.finding.consequences);
-                for name in unit.finding.nodes {
-                    if first.nodes.insert(name.clone()) {
-                        first.finding.nodes.push(name);
-                    }
-                }
-            }
-            None => {
-                places.insert((unit.finding.place, unit.of_all), all.len());
-                all.push(unit);
-            }
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_names_are_short() {
-        let many: Vec<String> = (0..5000).map(|n| format!("n{n}")).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(list(&many), "n0, n1, n2, n3 and 4996 more");
-        assert_eq!(list(&many[..17]), "n[0-16]");
-        assert_eq!(list(&["a", "b"]), "a,b");
-    }
+    roots
 }

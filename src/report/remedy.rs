@@ -1,77 +1,8 @@
-//! One remedy for several subjects, and its lines.
+//! The lines of a remedy.
 
 use crate::sentence::shell::Command;
 use crate::sentence::{Sentence, Span};
-
-/// The commands of a remedy that are written out; a reader sees from these how the others read.
-const COMMANDS: usize = 8;
-
-/// The same where each command has a line.
-const LINES: usize = 64;
-
-/// The subjects whose commands are looked at: a node has fewer, a cluster's findings name nodes.
-pub(super) const SUBJECTS: usize = 256;
-
-/// What stands before a command that has a line of its own.
-const INDENT: &str = "   ";
-
-/// One remedy for several subjects, and items of lists: a command that names one stands once for
-/// each of them. The words around are the first subject's.
-pub(super) fn for_each_subject(mut rendered: impl Iterator<Item = Sentence>) -> Sentence {
-    let first = rendered.next().unwrap_or_default();
-    let mut all: Vec<Vec<Command>> = first.commands().map(|one| vec![one.clone()]).collect();
-    for other in rendered {
-        // Without an optional part its commands are others.
-        if other.commands().count() != all.len() {
-            continue;
-        }
-        for (known, command) in all.iter_mut().zip(other.commands()) {
-            if !known.contains(command) {
-                known.push(command.clone());
-            }
-        }
-    }
-    let mut spans = Vec::new();
-    let mut commands = all.into_iter();
-    for span in first.spans() {
-        match span {
-            Span::Command(_) => {
-                let is_line = match spans.last() {
-                    Some(Span::Text(before)) => before.ends_with(INDENT),
-                    _ => false,
-                };
-                joined(&mut spans, commands.next().unwrap_or_default(), is_line);
-            }
-            text => spans.push(text.clone()),
-        }
-    }
-    Sentence::new(spans)
-}
-
-/// Adds several commands in the place of one. One on a line of its own has the others below it.
-fn joined(spans: &mut Vec<Span>, mut all: Vec<Command>, is_line: bool) {
-    if all.len() > 1
-        && let Some(one) = Command::leaving_all_out(&all)
-    {
-        all = vec![one];
-    }
-    let between = if is_line { "\n   " } else { ", " };
-    let most = if is_line { LINES } else { COMMANDS };
-    let left_out = all.len().saturating_sub(most);
-    if is_line {
-        all.truncate(most);
-    } else if left_out > 0 {
-        all.drain(most - 1..all.len() - 1);
-    }
-    let last = all.len().saturating_sub(1);
-    for (at, command) in all.into_iter().enumerate() {
-        if at > 0 {
-            let skips = at == last && left_out > 0 && !is_line;
-            spans.push(Span::Text(if skips { ", … " } else { between }.into()));
-        }
-        spans.push(Span::Command(command));
-    }
-}
+use crate::whole::remedy::INDENT;
 
 /// A line of a remedy.
 #[derive(Debug, PartialEq)]
@@ -125,25 +56,6 @@ mod tests {
             _ => Span::Command(Command::of_text(part)),
         });
         Sentence::new(spans.collect())
-    }
-
-    #[test]
-    fn a_command_stands_for_each_subject() {
-        let fix = |device: &str| {
-            sentence(&format!(
-                "1. See it: `lspci`.\n2. Reset it: `mlxfwreset -d {device} reset`, or `NCCL_IB_HCA=^{device}`."
-            ))
-        };
-        let both = for_each_subject(["17:00.0", "18:00.0", "17:00.0"].map(fix).into_iter());
-        assert_eq!(
-            both.to_string(),
-            "1. See it: `lspci`.\n2. Reset it: `mlxfwreset -d 17:00.0 reset`, `mlxfwreset -d 18:00.0 reset`, or `NCCL_IB_HCA=^17:00.0,18:00.0`."
-        );
-        let many = for_each_subject((0..20).map(|n| sentence(&format!("`x {n}`"))));
-        assert_eq!(
-            many.to_string(),
-            "`x 0`, `x 1`, `x 2`, `x 3`, `x 4`, `x 5`, `x 6`, … `x 19`"
-        );
     }
 
     #[test]

@@ -1,24 +1,25 @@
 //! The status of a report: what its contents are worth.
 
-use super::{AreaLine, Contents, Policy, areas};
+use super::{AreaLine, Policy, areas};
 use crate::check::{Catalogue, Severity};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
+use crate::whole::Contribution;
 
 /// Whether what people gave could have shown no error.
-fn is_blind(contents: &Contents, policy: &Policy) -> bool {
-    let given = contents.nodes.iter().any(|node| node.given.is_some());
-    let could_show = contents.areas.iter().any(|area| area.could_show);
+fn is_blind(said: &Contribution, policy: &Policy) -> bool {
+    let given = said.nodes.iter().any(|node| node.given.is_some());
+    let could_show = said.areas.iter().any(|area| area.could_show);
     policy.require == RequiredAreas::Own && given && !could_show
 }
 
 /// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
 pub(super) fn status(
     catalogue: &Catalogue,
-    contents: &Contents,
+    said: &Contribution,
     policy: &Policy,
 ) -> (Exit, &'static str) {
-    let counts = &contents.counts;
+    let counts = &said.counts;
     let failing = match policy.fail_on {
         Severity::Error => counts.errors,
         Severity::Warning => counts.errors + counts.warnings,
@@ -26,20 +27,20 @@ pub(super) fn status(
     };
     // Chosen checks must be decided.
     let open = (policy.strict || catalogue.is_chosen) && counts.unknown > 0;
-    let wanting = contents.areas.iter().any(AreaLine::is_wanting);
+    let wanting = said.areas.iter().any(AreaLine::is_wanting);
     let unjudged = counts.passes + counts.warnings + counts.notes + counts.waived == 0;
     // The areas define what a node requires.
-    let has_areas = !catalogue.areas.is_empty() && !contents.nodes.is_empty();
-    let nothing = contents.is_empty && !has_areas;
+    let has_areas = !catalogue.areas.is_empty() && !said.nodes.is_empty();
+    let nothing = said.is_empty && !has_areas;
     if failing > 0 {
         (Exit::Errors, "errors")
-    } else if open || wanting || !contents.damage.is_empty() || nothing || unjudged {
+    } else if open || wanting || !said.damage.is_empty() || nothing || unjudged {
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
-    } else if contents.has_unknown_failure || is_blind(contents, policy) {
+    } else if said.has_unknown_failure || is_blind(said, policy) {
         (Exit::Undecided, "undecided")
-    } else if contents.withheld == 0 && areas::are_whole(&contents.areas) {
+    } else if said.withheld == 0 && areas::are_whole(&said.areas) {
         (Exit::Healthy, "healthy")
     } else {
         (Exit::Healthy, "no-fault-found")

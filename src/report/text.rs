@@ -4,15 +4,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use crate::nodeset;
 use crate::terminal::{Paint, Painted};
 
 use super::areas::fitting;
 use super::fit::{fit, split};
 use super::headline::{HEADLINE, is_damage};
 use super::remedy::{self, RemedyLine, pasted};
-use super::{
-    Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, many, plural, some,
-};
+use super::{Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
 use crate::exit::Exit;
 use crate::sentence::{Name, Sentence, Span};
 
@@ -241,7 +240,7 @@ impl Page {
             return Ok(());
         }
         let names: Vec<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
-        let mut parts = vec![format!("{} nodes: {}", nodes.len(), many::list(&names))];
+        let mut parts = vec![format!("{} nodes: {}", nodes.len(), nodeset::list(&names))];
         let sum = |of: fn(&NodeHead) -> Option<u64>| nodes.iter().map(of).sum::<Option<u64>>();
         let devices = sum(|n| n.devices).map(|n| plural(n, "RDMA device"));
         let gpus = sum(|n| n.gpus).filter(|n| *n > 0).map(|n| plural(n, "GPU"));

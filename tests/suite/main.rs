@@ -97,5 +97,6 @@ mod vendors;
 mod vm;
 mod voice;
 mod waivers;
+mod whole;
 mod worker;
 mod xid;

@@ -1,8 +1,9 @@
 //! What was examined, and findings with evidence and remedy, as HTML.
 
 use super::Markup;
+use crate::nodeset;
 use crate::report::remedy::{self, RemedyLine};
-use crate::report::{EvidenceLine, Finding, Report, many, plural};
+use crate::report::{EvidenceLine, Finding, Report, plural};
 
 /// So many items of a list are shown at once.
 const FEW: usize = 3;
@@ -15,7 +16,7 @@ pub(super) fn about(report: &Report) -> String {
             let names: Vec<&str> = several.iter().map(|n| n.name.as_str()).collect();
             return match several.len() {
                 0 => String::new(),
-                n => format!("{n} nodes: {}", many::list(&names)),
+                n => format!("{n} nodes: {}", nodeset::list(&names)),
             };
         }
     };

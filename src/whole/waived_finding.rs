@@ -31,12 +31,21 @@ pub struct WaivedFinding {
 
 impl WaivedFinding {
     /// Until when it is accepted, by whom, and why.
-    pub(super) fn terms(&self) -> String {
+    pub fn terms(&self) -> String {
         format!("until {}, {}: {}", self.until, self.owner, self.reason)
     }
 
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let subjects = self
+            .subjects
+            .iter()
+            .map(|name| size_of::<String>() + name.len());
+        size_of::<Self>() + self.sentence.letters() + subjects.sum::<usize>()
+    }
+
     /// Whether the other is the same check, accepted by the same waiver.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         self.check == other.check && self.by == other.by && self.terms() == other.terms()
     }
 }

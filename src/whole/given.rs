@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::plural;
 use crate::diagnosis::areas::is_given;
 use crate::fact::{Facts, Id, Subject, gpu, port};
+use crate::sentence::in_words::plural;
 
 /// Names of ports in one state that are listed; more are counted.
 const NAMED: usize = 4;

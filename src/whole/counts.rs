@@ -30,7 +30,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts verdicts.
-    pub(super) fn of(catalogue: &Catalogue, verdicts: &[Verdict]) -> Self {
+    pub fn of(catalogue: &Catalogue, verdicts: &[Verdict]) -> Self {
         let mut counts = Counts {
             checks: catalogue.checks.len(),
             verdicts: verdicts.len(),
@@ -54,7 +54,7 @@ impl Counts {
     }
 
     /// Adds the verdicts of another node by the same checks.
-    pub(super) fn add(&mut self, other: &Counts) {
+    pub fn add(&mut self, other: &Counts) {
         self.checks = other.checks;
         self.verdicts += other.verdicts;
         self.passes += other.passes;

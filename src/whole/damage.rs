@@ -1,9 +1,9 @@
 //! What did not respond, and what was cut short.
 
-use super::RecordedNode;
-use super::in_words::some;
+use super::node_head::RecordedNode;
 use crate::check::Catalogue;
 use crate::fact::{Facts, Id, Subject, cluster, node, respondent};
+use crate::sentence::in_words::some;
 use crate::sentence::{Name, Sentence, Span};
 
 /// The damage in sentences: recordings that are truncated or in doubt, and parts that did not respond. A choice of checks that has no areas is judged by its checks alone.

@@ -67,7 +67,7 @@ pub struct NodeHead {
 
 impl NodeHead {
     /// What is known of a recorded node.
-    pub(super) fn of(facts: &Facts, recorded: &RecordedNode) -> Self {
+    pub fn of(facts: &Facts, recorded: &RecordedNode) -> Self {
         let id = recorded.id;
         let launch = facts.known(id, node::LAUNCH);
         NodeHead {

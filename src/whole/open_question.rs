@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::finding::{EvidenceLine, evidence_line};
-use super::writer::Writer;
+use super::evidence::{EvidenceLine, evidence_line};
+use super::wording::Writer;
 use crate::check::{Catalogue, Lacks, Missing, MissingFact, Outcome, Verdict};
 use crate::fact::{Gap, Subject};
 
@@ -87,25 +87,40 @@ impl OpenReason<'_> {
 }
 
 /// A question that is not yet put into words: those of many nodes are mostly the same.
-pub(super) struct UnwordedQuestion {
+pub struct UnwordedQuestion {
     /// The check's place in the catalogue.
-    pub(super) place: usize,
-    pub(super) subjects: Vec<String>,
+    pub place: usize,
+    /// For what.
+    pub subjects: Vec<String>,
     reason: OpenReason<'static>,
 }
 
 impl UnwordedQuestion {
     /// Whether the same check waits for the same.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
+    pub fn is_like(&self, other: &Self) -> bool {
         self.place == other.place && self.reason.is_like(&other.reason)
     }
 
+    /// About how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let subjects = self
+            .subjects
+            .iter()
+            .map(|name| size_of::<String>() + name.len());
+        let reason = match &self.reason {
+            OpenReason::Members(..) => 0,
+            OpenReason::Facts(lacks) => size_of_val(&**lacks),
+        };
+        size_of::<Self>() + subjects.sum::<usize>() + reason
+    }
+
     /// The facts that are missing, and why.
-    pub(super) fn missing(&self) -> Vec<EvidenceLine> {
+    pub fn missing(&self) -> Vec<EvidenceLine> {
         self.reason.lines()
     }
 
-    pub(super) fn into_words(self, catalogue: &Catalogue) -> OpenQuestion {
+    /// The question in words.
+    pub fn into_words(self, catalogue: &Catalogue) -> OpenQuestion {
         let check = &catalogue.checks[self.place];
         OpenQuestion {
             check: check.id.to_string(),
@@ -120,7 +135,7 @@ impl UnwordedQuestion {
 
 impl Writer<'_> {
     /// What is open: of each check one question for those instances that wait for the same.
-    pub(super) fn open(&self, verdicts: &[Verdict], lacks: &Lacks<'_>) -> Vec<UnwordedQuestion> {
+    pub fn open(&self, verdicts: &[Verdict], lacks: &Lacks<'_>) -> Vec<UnwordedQuestion> {
         let mut open: Vec<UnwordedQuestion> = Vec::new();
         // The verdicts of a check stand together: its questions begin here.
         let mut of_check = 0;

@@ -1,0 +1,26 @@
+//! The whole: what each node gives to it, in place of its facts, and how that is joined.
+
+pub mod area_line;
+mod contribution;
+mod counts;
+mod damage;
+mod evidence;
+mod failure;
+mod given;
+mod node_head;
+mod open_question;
+pub mod peers;
+pub mod relations;
+pub mod remedy;
+mod waived_finding;
+mod wording;
+
+pub use area_line::AreaLine;
+pub use contribution::{Contribution, has_unknown_failure, is_empty};
+pub use counts::Counts;
+pub use evidence::{EvidenceLine, Pass};
+pub use failure::{Failure, Key};
+pub use node_head::{NodeHead, RecordedNode};
+pub use open_question::{OpenQuestion, UnwordedQuestion};
+pub use waived_finding::WaivedFinding;
+pub use wording::Writer;
