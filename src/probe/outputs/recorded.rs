@@ -7,6 +7,8 @@ use super::{OutputPlace, PROBE, left_out_question, question, tree_links};
 use crate::left_out::{self, LeftOut};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
+use crate::nccl_log::digest::KeptLine;
+use crate::nccl_log::event::names_cause;
 use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::{Limits, Reader};
 use crate::probe::nccl_log;
@@ -86,8 +88,16 @@ impl Evidence {
         let (of_log, outputs): (Vec<Block>, Vec<Block>) =
             (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
         let has_run = outputs.iter().any(is_of_benchmark);
-        // A line that says what failed is evidence, whoever wrote it; beside a tool's output the output is.
-        let is_event = outputs.is_empty() && digest.sorts.contains_key(MessageGroup::Event.word());
+        // A line that says what failed is evidence, whoever wrote it; within a tool's output the output is.
+        let in_outputs: BTreeSet<u64> = (outputs.iter())
+            .flat_map(|block| block.lines.iter().map(|(line, _)| *line))
+            .collect();
+        let is_evidence = |kept: &KeptLine| {
+            outputs.is_empty()
+                || !in_outputs.contains(&kept.line) && names_cause(kept.text.as_bytes())
+        };
+        let is_event = digest.sorts.contains_key(MessageGroup::Event.word())
+            && digest.kept.iter().any(is_evidence);
         for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
             match tool_output::is_read(&block.argv) {
                 true => self.add_block(file, block),
