@@ -99,6 +99,9 @@ subject! {
     RANKS: u64 = "ranks" from "nccl_log";
     /// Whether lines of level INFO are in the log (`NCCL_DEBUG=INFO`): without them nearly nothing is known.
     INFO: bool = "info" from "nccl_log";
+    /// Whether no line names the process that wrote it: somebody copied messages without what is before
+    /// them, and nobody knows what else the log had.
+    EXCERPT: bool = "excerpt" from "nccl_log";
     /// Whether lines of the subsystem ENV are in the log: which variables are set. By default so from 2.16.5.
     ENV_LOGGED: bool = "env_logged" from "nccl_log";
     /// What carried the traffic between nodes; unknown for a run on one node, which has none.

@@ -205,6 +205,13 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         (false, _) => view.total(false, how).unless(hidden.clone()),
     };
     facts.set(view.id, run::FAILED, failed);
+    let is_excerpt = view.processes.is_empty();
+    facts.derive(
+        view.id,
+        run::EXCERPT,
+        is_excerpt,
+        "the processes that lines name",
+    );
     let start = log_start(&events);
     let mut numbers: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (at, event) in events.iter().enumerate() {
