@@ -150,7 +150,13 @@ pub fn diagnose(
             }),
         }
     }
-    small_sort::by_key(&mut causes, |cause| {
+    rank(catalogue, failures, &mut causes);
+    causes
+}
+
+/// Puts the cause to fix first in front.
+fn rank(catalogue: &Catalogue, failures: &[FailedCheck], causes: &mut [Cause]) {
+    small_sort::by_key(causes, |cause| {
         let check = &catalogue.checks[cause.check];
         let own = cause.severity(catalogue, failures);
         let beneath = cause.consequences.iter();
@@ -167,7 +173,6 @@ pub fn diagnose(
             std::sync::Arc::clone(&check.id),
         )
     });
-    causes
 }
 
 /// The largest effect that was measured of a cause or of what it explains, in percent.

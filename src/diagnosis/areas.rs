@@ -10,7 +10,7 @@ use crate::check::{
     SubjectEssentials,
 };
 use crate::fact::value::written;
-use crate::fact::{Facts, Gap, GapKind, Id, Subject, cluster, node};
+use crate::fact::{Facts, Gap, GapKind, Id, RECORD_THE_MACHINE, Subject, cluster, node};
 
 written! {
     /// How far an area was examined.
@@ -70,11 +70,14 @@ impl AreaSurvey {
         self.required && self.state != AreaState::Examined
     }
 
-    /// Of what people gave only what it holds is required; what was refused or is damaged was to
-    /// be there.
-    fn as_far_as_given(self) -> Self {
+    /// Of what people gave only what it holds is required; what was refused, is damaged, or is a
+    /// file of a tree that says nothing was to be there.
+    fn as_far_as_given(self, is_pasted: bool) -> Self {
         let is_open = matches!(self.state, AreaState::Partly | AreaState::NotExamined);
-        let is_there = |lack: &AreaGap| lack.kind != GapKind::Unavailable;
+        let is_missing = |lack: &AreaGap| {
+            is_pasted || lack.of.is_empty() || lack.remedy == Some(RECORD_THE_MACHINE)
+        };
+        let is_there = |lack: &AreaGap| lack.kind != GapKind::Unavailable || !is_missing(lack);
         let required = self.required && (!is_open || self.lacks.iter().any(is_there));
         AreaSurvey { required, ..self }
     }
@@ -117,6 +120,7 @@ pub fn survey(
 ) -> Vec<AreaSurvey> {
     let on = facts.subject(of);
     let is_given = *require == RequiredAreas::Own && on == Subject::Node && is_given(facts, of);
+    let is_pasted = is_given && facts.known(of, node::PASTED) == Some(true);
     let areas = catalogue.areas.iter().enumerate();
     let areas = areas.filter(|(_, area)| area.on == on);
     let areas: Vec<(usize, &Area)> = areas.collect();
@@ -150,7 +154,7 @@ pub fn survey(
         let own = of_area.get(&*area.name).unwrap_or(&none);
         let survey = surveyor.look(index, area, own, verdicts, require);
         match is_given {
-            true => survey.as_far_as_given(),
+            true => survey.as_far_as_given(is_pasted),
             false => survey,
         }
     };

@@ -368,7 +368,7 @@ subject! {
     /// Whether outputs of tools in the same text make the usual cause of such an event certain: a
     /// limited `ulimit -l` where memory cannot be locked, what `df` says of /dev/shm.
     CAUSE_CONFIRMED: bool = "cause_confirmed" from "derive log";
-    /// What they say.
+    /// What these outputs say, with the line.
     CONFIRMED_BY: Arc<str> = "confirmed_by" from "derive log";
     /// The error by its name or number, or that none is recognised: for what a finding says.
     REASON: Arc<str> = "reason" from "derive log";

@@ -79,14 +79,8 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         _ => Membership::Known(origin.clone()),
     };
     facts.set_members(Subject::Process, node, members);
-    for (count, why) in [
-        (first.waiting_left_out, "more than 64 wait in the kernel"),
-        (first.running_left_out, "more than 1024 run"),
-    ] {
-        if second.is_ok() && count > 0 {
-            let more = LeftOut::counted(count, "process", why);
-            super::state_left_out(facts, node, &more, &origin);
-        }
+    if second.is_ok() {
+        left_out(&first, facts, node, &origin);
     }
     let mut hogs: Vec<Hog<'_>> = Vec::new();
     for one in &first.processes {
@@ -249,6 +243,19 @@ fn stalled(text: &str) -> Result<Percent, String> {
         .filter(|percent| (0.0..=100.0).contains(percent))
         .map(Percent)
         .ok_or_else(|| "it has no avg60 of full".to_owned())
+}
+
+/// States how many processes a look left out.
+fn left_out(look: &ProcessSnapshot, facts: &mut Facts, node: Id, origin: &Origin) {
+    for (count, why) in [
+        (look.waiting_left_out, "more than 64 wait in the kernel"),
+        (look.running_left_out, "more than 1024 run"),
+    ] {
+        if count > 0 {
+            let more = LeftOut::counted(count, "process", why);
+            super::state_left_out(facts, node, &more, origin);
+        }
+    }
 }
 
 /// One look at the processes.

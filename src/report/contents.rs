@@ -30,7 +30,7 @@ impl Contents {
         let is_note = |one: &Finding| catalogue.checks[one.place].severity == Severity::Note;
         let (notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
         self.causes = causes;
-        let (exit, status) = status(catalogue, &self.said, policy);
+        let (exit, status) = status(catalogue, &self.said, &notes, policy);
         let headline = headline((exit, status), &self, &notes);
         let said = self.said;
         let open = said.open.into_iter();

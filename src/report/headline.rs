@@ -68,13 +68,13 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let causes = &contents.causes;
     let found = causes.iter().find(|cause| !is_damage(&cause.check));
     // A line that no table has leads where nothing else is known of what was given.
-    let is_text = contents.said.nodes.is_empty() || unrecorded(&contents.said.areas).is_some();
+    let is_text = contents.said.nodes.is_empty() || given(&contents.said.nodes).is_some();
     let is_alone = causes.is_empty() && contents.said.damage.is_empty();
     let quoted = unknown_failure(notes).filter(|_| is_text && is_alone);
     let Some(first) = found.or(quoted) else {
         return fitted(&why, &[], Sentence::new(Vec::new()));
     };
-    if contents.said.nodes.is_empty() && quoted.is_some() {
+    if quoted.is_some() {
         return fitted(&first.sentence, &[], Sentence::new(Vec::new()));
     }
     let why = match (

@@ -1,22 +1,25 @@
 //! The status of a report: what its contents are worth.
 
-use super::{AreaLine, Policy, areas};
+use super::headline::unknown_failure;
+use super::{AreaLine, Finding, Policy, areas};
 use crate::check::{Catalogue, Severity};
 use crate::diagnosis::areas::RequiredAreas;
 use crate::exit::Exit;
 use crate::whole::Contribution;
 
-/// Whether what people gave could have shown no error.
-fn is_blind(said: &Contribution, policy: &Policy) -> bool {
+/// Whether what people gave could have shown no error, or shows a failure that no table has.
+fn is_blind(said: &Contribution, notes: &[Finding], policy: &Policy) -> bool {
     let given = said.nodes.iter().any(|node| node.given.is_some());
     let could_show = said.areas.iter().any(|area| area.could_show);
-    policy.require == RequiredAreas::Own && given && !could_show
+    let is_open = !could_show || unknown_failure(notes).is_some();
+    policy.require == RequiredAreas::Own && given && is_open
 }
 
 /// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
 pub(super) fn status(
     catalogue: &Catalogue,
     said: &Contribution,
+    notes: &[Finding],
     policy: &Policy,
 ) -> (Exit, &'static str) {
     let counts = &said.counts;
@@ -38,7 +41,7 @@ pub(super) fn status(
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
-    } else if said.has_unknown_failure || is_blind(said, policy) {
+    } else if said.has_unknown_failure || is_blind(said, notes, policy) {
         (Exit::Undecided, "undecided")
     } else if said.withheld == 0 && areas::are_whole(&said.areas) {
         (Exit::Healthy, "healthy")
