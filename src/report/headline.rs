@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::areas::{self, no_fault, unrecorded};
 use super::contents::Contents;
 use super::fit::fit;
-use super::{Finding, plural, some};
+use super::{AreaLine, Finding, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
 use crate::nodeset;
@@ -69,9 +69,12 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let found = causes.iter().find(|cause| !is_damage(&cause.check));
     // A line that no table has leads where nothing else is known of what was given.
     let is_text = contents.said.nodes.is_empty() || given(&contents.said.nodes).is_some();
+    let is_blind = is_text && !contents.said.areas.iter().any(AreaLine::is_wanting);
     let is_alone = causes.is_empty() && contents.said.damage.is_empty();
     let quoted = unknown_failure(notes).filter(|_| is_text && is_alone);
-    let Some(first) = found.or(quoted) else {
+    // So does a note, where what was given could have shown no error.
+    let noted = notes.first().filter(|_| is_alone && is_blind);
+    let Some(first) = found.or(quoted).or(noted) else {
         return fitted(&why, &[], Sentence::new(Vec::new()));
     };
     if quoted.is_some() {
@@ -85,6 +88,7 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
             let areas = plural(areas.len() as u64, "area");
             Sentence::from(format!("undecided: {areas} not recorded"))
         }
+        _ if found.is_none() => "undecided".into(),
         _ => why.predicate().iter().cloned().collect(),
     };
     let others = format!("{}; ", other_causes(causes.len(), ""));
