@@ -72,7 +72,7 @@ impl AreaSurvey {
 
     /// Of what people gave only what it holds is required; what was refused, is damaged, or is a
     /// file of a tree that says nothing was to be there.
-    fn as_far_as_given(self, is_pasted: bool) -> Self {
+    fn within_given(self, is_pasted: bool) -> Self {
         let is_open = matches!(self.state, AreaState::Partly | AreaState::NotExamined);
         let is_missing = |lack: &AreaGap| {
             is_pasted || lack.of.is_empty() || lack.remedy == Some(RECORD_THE_MACHINE)
@@ -154,7 +154,7 @@ pub fn survey(
         let own = of_area.get(&*area.name).unwrap_or(&none);
         let survey = surveyor.look(index, area, own, verdicts, require);
         match is_given {
-            true => survey.as_far_as_given(is_pasted),
+            true => survey.within_given(is_pasted),
             false => survey,
         }
     };
