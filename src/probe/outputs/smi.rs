@@ -5,11 +5,12 @@ mod gpu_fields;
 pub(super) mod nvlinks;
 mod sections;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use self::gpu_fields::{state, text};
 use self::sections::{Section, of_csv, of_text, of_xml};
-use super::{Output, named};
+use super::{Output, matrix, named};
 use crate::fact::gpu::GpuMode;
 use crate::fact::node::{self as of_node, Nvml};
 use crate::fact::{Facts, Id, Membership, Origin, Subject, gpu};
@@ -52,16 +53,41 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
 
 /// `nvidia-smi --query-gpu=… --format=csv`.
 pub(super) fn csv(output: &Output, facts: &mut Facts, node: Id) {
+    let mut seen = HashSet::new();
     for section in of_csv(output) {
-        if let Some(address) = &section.address {
-            let id = begin(facts, node, address, output);
-            state(facts, id, &section);
-            // What counts errors has them corrected.
-            if facts.known(id, gpu::ECC_UNCORRECTED).is_some() {
-                facts.set(id, gpu::ECC, output.known(GpuMode::On));
+        let index = section.find(&["index"], |value| value.parse::<u64>().ok());
+        let id = match (&section.address, index) {
+            (Some(address), _) => begin(facts, node, address, output),
+            (None, Some((index, _))) if seen.insert(index) => {
+                let name = matrix::name_of(facts, node, &format!("GPU{index}"));
+                numbered(facts, node, &name, output)
             }
+            // Rows of another host, which nothing names.
+            (None, Some((index, line))) => numbered(
+                facts,
+                node,
+                &format!("GPU{index} of line {}", line.number),
+                output,
+            ),
+            (None, None) => continue,
+        };
+        state(facts, id, &section);
+        // What counts errors has them corrected.
+        if facts.known(id, gpu::ECC_UNCORRECTED).is_some() {
+            facts.set(id, gpu::ECC, output.known(GpuMode::On));
         }
     }
+}
+
+/// A GPU of which no address is known.
+fn numbered(facts: &mut Facts, node: Id, name: &str, output: &Output) -> Id {
+    works(facts, node, &output.origin());
+    let id = facts.instance(Subject::Gpu, node, name);
+    facts.set(id, gpu::NVML_ERROR, output.known("none".into()));
+    for key in [gpu::IN_NVML, gpu::GIVEN] {
+        facts.set(id, key, output.known(true));
+    }
+    id
 }
 
 /// A GPU that NVML gives to whoever asked.

@@ -182,11 +182,9 @@ pub(super) fn of_csv(output: &Output) -> Vec<Section<'_>> {
         let address = at
             .and_then(|at| values.get(at))
             .filter(|address| address.contains(':'));
-        if values.len() == columns.len()
-            && let Some(address) = address
-        {
+        if values.len() == columns.len() {
             sections.push(Section {
-                address: Some((*address).to_owned()),
+                address: address.map(|address| (*address).to_owned()),
                 fields: fields.collect(),
             });
         }
