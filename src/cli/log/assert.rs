@@ -28,7 +28,7 @@ pub enum Claim {
 enum Outcome {
     Proven,
     Disproved,
-    Untold,
+    Unknown,
 }
 
 impl Outcome {
@@ -36,7 +36,7 @@ impl Outcome {
         match self {
             Outcome::Proven => "proven",
             Outcome::Disproved => "disproved",
-            Outcome::Untold => "cannot be told",
+            Outcome::Unknown => "cannot be told",
         }
     }
 
@@ -44,7 +44,7 @@ impl Outcome {
     fn and(self, other: Outcome) -> Outcome {
         match (self, other) {
             (Outcome::Disproved, _) | (_, Outcome::Disproved) => Outcome::Disproved,
-            (Outcome::Untold, _) | (_, Outcome::Untold) => Outcome::Untold,
+            (Outcome::Unknown, _) | (_, Outcome::Unknown) => Outcome::Unknown,
             (Outcome::Proven, Outcome::Proven) => Outcome::Proven,
         }
     }
@@ -73,20 +73,20 @@ pub(super) fn write(out: &mut dyn Write, log: &LogReport, claims: &[Claim]) -> i
     Ok(match all {
         Outcome::Proven => Exit::Healthy,
         Outcome::Disproved => Exit::Warnings,
-        Outcome::Untold => Exit::Undecided,
+        Outcome::Unknown => Exit::Undecided,
     })
 }
 
 /// What the runs of a log show together.
 fn of_log(claim: Claim, log: &LogReport) -> Outcome {
     let runs = log.transports.iter().map(|shown| of_run(claim, shown));
-    runs.reduce(Outcome::and).unwrap_or(Outcome::Untold)
+    runs.reduce(Outcome::and).unwrap_or(Outcome::Unknown)
 }
 
 fn of_run(claim: Claim, shown: &ShownTransport) -> Outcome {
     // On one node nothing shows how two would speak.
     if shown.is_one_node {
-        return Outcome::Untold;
+        return Outcome::Unknown;
     }
     match claim {
         Claim::Rdma => of_carrier(Carrier::Rdma, shown),
@@ -100,7 +100,7 @@ fn of_run(claim: Claim, shown: &ShownTransport) -> Outcome {
             (_, Some(false)) => Outcome::Disproved,
             (carried, Some(true)) => carried,
             (Outcome::Disproved, None) => Outcome::Disproved,
-            (_, None) => Outcome::Untold,
+            (_, None) => Outcome::Unknown,
         },
     }
 }
@@ -110,11 +110,11 @@ fn of_run(claim: Claim, shown: &ShownTransport) -> Outcome {
 fn of_carrier(wanted: Carrier, shown: &ShownTransport) -> Outcome {
     match shown.carrier {
         Some(carrier) if carrier == wanted && shown.is_used => Outcome::Proven,
-        Some(Carrier::Plugin) | None => Outcome::Untold,
-        Some(carrier) if carrier == wanted => Outcome::Untold,
+        Some(Carrier::Plugin) | None => Outcome::Unknown,
+        Some(carrier) if carrier == wanted => Outcome::Unknown,
         Some(Carrier::Socket) => Outcome::Disproved,
         Some(_) if shown.is_used => Outcome::Disproved,
-        Some(_) => Outcome::Untold,
+        Some(_) => Outcome::Unknown,
     }
 }
 
@@ -123,7 +123,7 @@ fn direct(shown: &ShownTransport) -> Outcome {
     match shown.channels {
         Some(all) if all.send_gdr < all.send || all.receive_gdr < all.receive => Outcome::Disproved,
         Some(all) if all.send > 0 && all.receive > 0 => Outcome::Proven,
-        _ => Outcome::Untold,
+        _ => Outcome::Unknown,
     }
 }
 
@@ -149,21 +149,21 @@ mod tests {
         assert_eq!(of_run(Claim::Rdma, &used), Outcome::Proven);
         assert_eq!(of_run(Claim::Socket, &used), Outcome::Disproved);
         let chosen = shown(Some(Carrier::Rdma), false);
-        assert_eq!(of_run(Claim::Rdma, &chosen), Outcome::Untold);
-        assert_eq!(of_run(Claim::Socket, &chosen), Outcome::Untold);
+        assert_eq!(of_run(Claim::Rdma, &chosen), Outcome::Unknown);
+        assert_eq!(of_run(Claim::Socket, &chosen), Outcome::Unknown);
         let sockets = shown(Some(Carrier::Socket), false);
         assert_eq!(of_run(Claim::Rdma, &sockets), Outcome::Disproved);
-        assert_eq!(of_run(Claim::Socket, &sockets), Outcome::Untold);
+        assert_eq!(of_run(Claim::Socket, &sockets), Outcome::Unknown);
         let mixed = shown(Some(Carrier::Mixed), true);
         assert_eq!(of_run(Claim::Rdma, &mixed), Outcome::Disproved);
         for carrier in [None, Some(Carrier::Plugin)] {
-            assert_eq!(of_run(Claim::Rdma, &shown(carrier, true)), Outcome::Untold);
+            assert_eq!(of_run(Claim::Rdma, &shown(carrier, true)), Outcome::Unknown);
         }
         let alone = ShownTransport {
             is_one_node: true,
             ..used
         };
-        assert_eq!(of_run(Claim::Rdma, &alone), Outcome::Untold);
+        assert_eq!(of_run(Claim::Rdma, &alone), Outcome::Unknown);
     }
 
     #[test]
@@ -186,7 +186,7 @@ mod tests {
         };
         assert_eq!(of(2, 2, 2, 2), Outcome::Proven);
         assert_eq!(of(2, 2, 2, 1), Outcome::Disproved);
-        assert_eq!(of(0, 0, 2, 2), Outcome::Untold);
+        assert_eq!(of(0, 0, 2, 2), Outcome::Unknown);
         assert_eq!(of(0, 0, 2, 0), Outcome::Disproved);
     }
 
@@ -198,6 +198,6 @@ mod tests {
         };
         assert_eq!(of_run(Claim::Efa, &rdma(Some(true))), Outcome::Proven);
         assert_eq!(of_run(Claim::Efa, &rdma(Some(false))), Outcome::Disproved);
-        assert_eq!(of_run(Claim::Efa, &rdma(None)), Outcome::Untold);
+        assert_eq!(of_run(Claim::Efa, &rdma(None)), Outcome::Unknown);
     }
 }
