@@ -266,6 +266,16 @@ impl schemars::JsonSchema for Sentence {
     }
 }
 
+/// A sentence in which backquotes stand around commands.
+#[cfg(test)]
+pub(crate) fn with_commands(text: &str) -> Sentence {
+    let spans = text.split('`').enumerate().map(|(at, part)| match at % 2 {
+        0 => Span::Text(part.to_owned().into()),
+        _ => Span::Command(Command::of_text(part)),
+    });
+    Sentence::new(spans.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -49,14 +49,7 @@ pub(super) fn pasted(command: &Command, after: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sentence(text: &str) -> Sentence {
-        let spans = text.split('`').enumerate().map(|(at, part)| match at % 2 {
-            0 => Span::Text(part.to_owned().into()),
-            _ => Span::Command(Command::of_text(part)),
-        });
-        Sentence::new(spans.collect())
-    }
+    use crate::sentence::with_commands as sentence;
 
     #[test]
     fn a_command_on_a_line_of_its_own_is_pasted() {

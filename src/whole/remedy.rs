@@ -76,14 +76,7 @@ fn joined(spans: &mut Vec<Span>, mut all: Vec<Command>, is_line: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sentence(text: &str) -> Sentence {
-        let spans = text.split('`').enumerate().map(|(at, part)| match at % 2 {
-            0 => Span::Text(part.to_owned().into()),
-            _ => Span::Command(Command::of_text(part)),
-        });
-        Sentence::new(spans.collect())
-    }
+    use crate::sentence::with_commands as sentence;
 
     #[test]
     fn a_command_stands_for_each_subject() {
