@@ -96,6 +96,12 @@ impl Evidence {
             outputs.is_empty()
                 || !in_outputs.contains(&kept.line) && names_cause(kept.text.as_bytes())
         };
+        // Lines that only NCCL writes are a log, without a process before them too.
+        let own = [MessageGroup::Channel, MessageGroup::Init, MessageGroup::Net];
+        let is_of_nccl = outputs.is_empty()
+            && own
+                .iter()
+                .any(|group| digest.sorts.contains_key(group.word()));
         let is_event = digest.sorts.contains_key(MessageGroup::Event.word())
             && digest.kept.iter().any(is_evidence);
         for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
@@ -113,7 +119,8 @@ impl Evidence {
         if digest.outputs.iter().all(is_sentence) {
             digest.outputs.clear();
         }
-        if has_run || is_event || !digest.outputs.is_empty() || !digest.processes.is_empty() {
+        let is_log = is_of_nccl || !digest.processes.is_empty();
+        if has_run || is_event || is_log || !digest.outputs.is_empty() {
             self.logs.push((file.to_owned(), digest));
         }
     }
