@@ -70,6 +70,7 @@ fn main() -> io::Result<()> {
     let mut examples = String::new();
     let mut constants = String::new();
     for path in &found {
+        let wrong = |why: String| io::Error::other(format!("{}: {why}", path.display()));
         let inside = path.strip_prefix(&root).map_err(io::Error::other)?;
         let inside = inside
             .to_str()
@@ -82,27 +83,28 @@ fn main() -> io::Result<()> {
             Some(at) => text.split_at(at + 1),
             None => (&*text, ""),
         };
-        packed.push_str(&advice(head));
-        packed.push('\0');
-        examples.push_str(shown);
-        examples.push('\0');
-        let wrong = |why: String| io::Error::other(format!("{inside}: {why}"));
         let table: toml::Table =
             (head.parse()).map_err(|e: toml::de::Error| wrong(e.to_string()))?;
-        let fields = fields(&table).map_err(wrong)?;
         let id = inside
             .trim_start_matches("checks/")
             .trim_end_matches(".toml");
-        let limits = table.get("limits").and_then(toml::Value::as_table);
-        for (name, value) in limits.into_iter().flatten() {
-            constants.push_str(&constant(id, name, value).map_err(wrong)?);
-        }
-        for field in [inside]
-            .into_iter()
-            .chain(fields.iter().map(String::as_str))
-        {
-            judged.push_str(field);
-            judged.push('\0');
+        for table in cases(table, id) {
+            packed.push_str(&advice(&table));
+            packed.push('\0');
+            examples.push_str(shown);
+            examples.push('\0');
+            let fields = fields(&table).map_err(wrong)?;
+            let limits = table.get("limits").and_then(toml::Value::as_table);
+            for (name, value) in limits.into_iter().flatten() {
+                constants.push_str(&constant(&fields[0], name, value).map_err(wrong)?);
+            }
+            for field in [inside]
+                .into_iter()
+                .chain(fields.iter().map(String::as_str))
+            {
+                judged.push_str(field);
+                judged.push('\0');
+            }
         }
         writeln!(with_examples, "    ({inside:?}, include_str!({whole:?})),")
             .map_err(io::Error::other)?;
@@ -177,9 +179,27 @@ fn list(items: &[toml::Value]) -> Option<String> {
     Some(items?.join(", "))
 }
 
-/// By what a check is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
+/// The cases of a file as tables that state everything: what a case does not state is stated for all.
+fn cases(mut head: toml::Table, id: &str) -> Vec<toml::Table> {
+    let named = head.remove("case");
+    head.insert("id".into(), id.into());
+    let named = named.as_ref().and_then(toml::Value::as_array);
+    let named = named
+        .into_iter()
+        .flatten()
+        .filter_map(toml::Value::as_table);
+    let of_head = head.contains_key("fails").then(|| head.clone());
+    let stated = named.map(|case| {
+        let mut whole = head.clone();
+        whole.extend(case.clone());
+        whole
+    });
+    of_head.into_iter().chain(stated).collect()
+}
+
+/// By what a case is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
 /// read the files, say what is wrong with them.
-fn fields(table: &toml::Table) -> Result<[String; 11], String> {
+fn fields(table: &toml::Table) -> Result<[String; 12], String> {
     let text = |key: &str| {
         let text = table.get(key).and_then(toml::Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -197,6 +217,7 @@ fn fields(table: &toml::Table) -> Result<[String; 11], String> {
     };
     let limits: Vec<String> = limits.into_iter().flatten().map(limit).collect();
     let fields = [
+        text("id"),
         text("title"),
         text("severity"),
         text("impact"),
@@ -278,25 +299,21 @@ fn quantity(text: &str) -> Result<(&'static str, String), String> {
     }
 }
 
-/// The advice of a file: the keys `why`, `fix` and `see`.
-fn advice(text: &str) -> String {
-    let mut advice = String::new();
-    let (mut in_advice, mut in_table, mut in_string) = (false, false, false);
-    for line in text.split_inclusive('\n') {
-        if !in_string {
-            in_table |= line.starts_with('[');
-            let key = line.split(['=', ' ']).next().unwrap_or_default();
-            let begins = line.starts_with(|c: char| c.is_ascii_lowercase());
-            if in_table || begins {
-                in_advice = !in_table && matches!(key, "why" | "fix" | "see");
-            }
-        }
-        in_string ^= line.matches("\"\"\"").count() % 2 == 1;
-        if in_advice {
-            advice.push_str(line);
-        }
-    }
-    advice
+/// The keys `why`, `fix` and `see`, as `src/check/advice.rs` reads them.
+fn advice(table: &toml::Table) -> String {
+    let text = |key: &str| {
+        table
+            .get(key)
+            .and_then(toml::Value::as_str)
+            .unwrap_or_default()
+    };
+    let see = table.get("see").and_then(toml::Value::as_array);
+    let see: Vec<&str> = see
+        .into_iter()
+        .flatten()
+        .filter_map(toml::Value::as_str)
+        .collect();
+    format!("{}\u{1}{}\u{1}{}", text("why"), text("fix"), see.join("\n"))
 }
 
 fn collect(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -112,11 +112,14 @@ impl Impact {
     }
 }
 
-/// A check: one problem, how it is recognised, what it means and how to fix it.
+/// A check: one problem, how it is recognised, what it means and how to fix it. A problem that shows in several ways has a case for each, of one
+/// id: they are judged each by itself, and are one finding.
 #[derive(Debug)]
 pub struct Check {
     /// The path of its file below the directory of checks, without `.toml`: `link/rate-degraded`.
     pub id: Arc<str>,
+    /// The id of the case: the check's own, or one by which waivers, limits, choices and `explains` can name the case alone.
+    pub case: Arc<str>,
     /// Names the problem.
     pub title: String,
     /// How much it matters.
@@ -176,7 +179,12 @@ impl Check {
     }
 
     /// Whether this check's failing explains that the other fails.
-    pub fn explains(&self, other_id: &str) -> bool {
-        *self.id != *other_id && self.explains.iter().any(|p| glob::fits(p, other_id))
+    pub fn explains(&self, other: &Check) -> bool {
+        self.id != other.id && self.explains.iter().any(|pattern| other.is_named(pattern))
+    }
+
+    /// Whether an id or a pattern of ids names it: by its own id, or by its case's.
+    pub fn is_named(&self, pattern: &str) -> bool {
+        glob::fits(pattern, &self.id) || glob::fits(pattern, &self.case)
     }
 }

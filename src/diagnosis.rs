@@ -80,7 +80,7 @@ pub fn diagnose(
     // A note explains no error: what is folded must not be graver than what it is folded under.
     let explains = |a: &usize, b: &usize| {
         let (a, b): (&Check, &Check) = (&catalogue.checks[*a], &catalogue.checks[*b]);
-        (a.severity != Severity::Note || b.severity == Severity::Note) && a.explains(&b.id)
+        (a.severity != Severity::Note || b.severity == Severity::Note) && a.explains(b)
     };
     let checks: Vec<usize> = of_check.keys().copied().collect();
     let explained_by = |a: &usize| checks.iter().copied().filter(|b| explains(a, b)).collect();
@@ -117,7 +117,7 @@ pub fn diagnose(
         if std::mem::replace(&mut claimed[root], true) {
             continue;
         }
-        let check = failures[root].check;
+        let id = &catalogue.checks[failures[root].check].id;
         let (mut own, mut consequences) = (vec![root], Vec::new());
         let mut open = vec![root];
         while let Some(at) = open.pop() {
@@ -130,7 +130,7 @@ pub fn diagnose(
             found.sort_unstable();
             for &next in &found {
                 // A cause is not its own consequence: it is the same cause once more.
-                if failures[next].check == check {
+                if catalogue.checks[failures[next].check].id == *id {
                     own.push(next);
                 } else {
                     consequences.push(next);
@@ -138,13 +138,14 @@ pub fn diagnose(
             }
             open.extend(found);
         }
-        match causes.iter_mut().find(|cause| cause.check == check) {
+        let is_same = |cause: &&mut Cause| catalogue.checks[cause.check].id == *id;
+        match causes.iter_mut().find(is_same) {
             Some(cause) => {
                 cause.failures.extend(own);
                 cause.consequences.extend(consequences);
             }
             None => causes.push(Cause {
-                check,
+                check: failures[root].check,
                 failures: own,
                 consequences,
             }),

@@ -4,11 +4,10 @@
 use std::io::Read as _;
 use std::sync::OnceLock;
 
-use super::file::{self, Document};
 use super::{Check, Template};
 use crate::sentence::Sentence;
 
-/// The built-in checks' advice, in the order of their files, a NUL after each; compressed (zlib).
+/// The built-in checks' advice, in the order of their cases: why, fix and see, U+0001 between them, a NUL after each; compressed (zlib).
 const ADVICE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
 
 /// Their examples in the same way.
@@ -46,13 +45,14 @@ impl Check {
     fn unpacked(&self, number: usize) -> Advice {
         static ALL: OnceLock<String> = OnceLock::new();
         let text = part(ALL.get_or_init(|| unpack(ADVICE)), number);
-        let document = Document::new(&self.path, text, 0..text.len());
-        // A test reads all of it: built-in advice is well-formed.
-        file::advice(&document, self.names()).unwrap_or_else(|_| Advice {
-            why: Sentence::default(),
-            fix: Template::default(),
-            see: Vec::new(),
-        })
+        let mut parts = text.split('\u{1}');
+        let mut part = || parts.next().unwrap_or_default();
+        Advice {
+            why: Sentence::of_prose(part().trim()),
+            // A test reads all of it: built-in advice is well-formed.
+            fix: Template::parse(part().trim_end(), self.names()).unwrap_or_default(),
+            see: part().lines().map(str::to_owned).collect(),
+        }
     }
 }
 

@@ -13,11 +13,11 @@ use super::premise::{CheckPremise, Premise};
 use super::{Check, Impact, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
 
-/// Of each check, in the order of the files: the path, and the fields; a NUL after each.
+/// Of each case, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Title, severity, impact, area, subject, premises, applies, fails, finding, explains, limits.
-type Fields = [&'static str; 11];
+/// Id of the case, title, severity, impact, area, subject, premises, applies, fails, finding, explains, limits.
+type Fields = [&'static str; 12];
 
 /// Reads all of them.
 pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
@@ -39,6 +39,7 @@ pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
 
 fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Complaint> {
     let [
+        case,
         title,
         severity,
         impact,
@@ -59,6 +60,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
     };
     Ok(Check {
         id: id_of(path.strip_prefix("checks/").unwrap_or(path)).into(),
+        case: case.into(),
         title: title.to_owned(),
         severity: Severity::from_word(severity).ok_or_else(|| no("severity"))?,
         impact: match impact {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::diagnostic::{CheckError, nearest};
-use super::{Area, Check, Inventory, Waivers, areas, built, file, glob, limits, typing};
+use super::{Area, Check, Inventory, Waivers, areas, built, file, limits, typing};
 use crate::fact::{Limits, Type, Value};
 use crate::small_sort;
 
@@ -102,10 +102,17 @@ impl Catalogue {
 
     /// The built-in checks, with their examples.
     pub fn embedded_with_examples() -> Result<Self, CheckError> {
-        Catalogue::of(WITH_EXAMPLES.iter().map(|(path, text)| {
+        let mut checks = Vec::with_capacity(WITH_EXAMPLES.len());
+        for (path, text) in WITH_EXAMPLES {
             let id = id_of(path.strip_prefix("checks/").unwrap_or(path));
-            read(id, Cow::Borrowed(path), Cow::Borrowed(text))
-        }))
+            checks.extend(read(id, Cow::Borrowed(path), Cow::Borrowed(text))?);
+        }
+        Catalogue::of(checks.into_iter().map(Ok))
+    }
+
+    /// The number of checks, of whatever number of cases.
+    pub fn count(&self) -> usize {
+        self.checks.chunk_by(|a, b| a.id == b.id).count()
     }
 
     fn of(checks: impl Iterator<Item = Result<Check, CheckError>>) -> Result<Self, CheckError> {
@@ -155,7 +162,7 @@ impl Catalogue {
     /// Adds one check of a site from its text.
     fn add(&mut self, id: &str, path: String, text: String) -> Result<(), CheckError> {
         // Examples are read only by `explain` and the tests, never when a node is examined.
-        self.checks.push(read(id, path.into(), text.into())?);
+        self.checks.extend(read(id, path.into(), text.into())?);
         Ok(())
     }
 
@@ -183,12 +190,16 @@ impl Catalogue {
                 check.area = Arc::clone(&area.name);
             }
         }
+        // Those of one check in the order of their file.
         small_sort::by(&mut self.checks, |a, b| a.id.cmp(&b.id));
-        for pair in self.checks.windows(2) {
+        let mut named: Vec<&Check> = self.checks.iter().collect();
+        small_sort::by(&mut named, |a, b| a.case.cmp(&b.case));
+        for pair in named.windows(2) {
             if let [first, second] = pair
-                && first.id == second.id
+                && first.case == second.case
             {
-                let message = format!("check `{}` is already defined in {}", second.id, first.path);
+                let (id, path) = (&second.case, &first.path);
+                let message = format!("check `{id}` is already defined in {path}");
                 return Err(CheckError::whole(&second.path, message));
             }
         }
@@ -199,23 +210,24 @@ impl Catalogue {
     /// and `?`. A pattern that fits nothing is an error. A choice by `only` has no areas.
     pub fn select(&mut self, only: &[String], skip: &[String]) -> Result<(), SelectionError> {
         for pattern in only.iter().chain(skip) {
-            if !self.checks.iter().any(|c| glob::fits(pattern, &c.id)) {
+            if !self.checks.iter().any(|check| check.is_named(pattern)) {
                 return Err(self.no_check(pattern));
             }
         }
         if !only.is_empty() {
             self.areas.clear();
         }
-        let fits = |patterns: &[String], id: &str| patterns.iter().any(|p| glob::fits(p, id));
-        self.checks
-            .retain(|c| (only.is_empty() || fits(only, &c.id)) && !fits(skip, &c.id));
+        self.checks.retain(|check| {
+            let is_one_of = |patterns: &[String]| patterns.iter().any(|p| check.is_named(p));
+            (only.is_empty() || is_one_of(only)) && !is_one_of(skip)
+        });
         Ok(())
     }
 
     /// That no check fits, and what was meant: the id that is most like it, or all checks of a
     /// folder.
     pub(super) fn no_check(&self, pattern: &str) -> SelectionError {
-        let ids = self.checks.iter().map(|check| &*check.id);
+        let ids = self.checks.iter().map(|check| &*check.case);
         let folders: BTreeSet<&str> = (ids.clone())
             .filter_map(|id| Some(id.rsplit_once('/')?.0))
             .collect();
@@ -237,10 +249,11 @@ impl Catalogue {
         }
     }
 
-    /// The check of this id.
+    /// The check of this id, or the case: of a check with several cases the first.
     pub fn get(&self, id: &str) -> Option<&Check> {
-        let at = self.checks.binary_search_by(|c| (*c.id).cmp(id)).ok()?;
-        self.checks.get(at)
+        let first = self.checks.partition_point(|check| &*check.id < id);
+        let of_id = self.checks.get(first).filter(|check| *check.id == *id);
+        of_id.or_else(|| self.checks.iter().find(|check| *check.case == *id))
     }
 
     /// Sets a limit of a check to another value of the same type; an empty list is of either type.
@@ -250,30 +263,48 @@ impl Catalogue {
         name: &str,
         value: Value,
     ) -> Result<(), SelectionError> {
-        let Ok(at) = self.checks.binary_search_by(|c| (*c.id).cmp(id)) else {
-            return Err(self.no_check(id));
+        // A case's own id names it alone.
+        let is_case = self.checks.iter().any(|check| *check.case == *id);
+        let named = |check: &&mut Check| {
+            if is_case {
+                *check.case == *id
+            } else {
+                *check.id == *id
+            }
         };
-        let limits = &mut self.checks[at].limits;
-        let Some(limit) = limits.iter().position(|(n, _)| **n == *name) else {
+        let mut cases: Vec<&mut Check> = self.checks.iter_mut().filter(named).collect();
+        if cases.is_empty() {
+            return Err(self.no_check(id));
+        }
+        let limits = cases.iter().flat_map(|check| &check.limits);
+        let names: Vec<&str> = limits.map(|(name, _)| &**name).collect();
+        if !names.contains(&name) {
             return Err(SelectionError::NoLimit {
                 id: id.to_owned(),
                 name: name.to_owned(),
-                nearest: nearest(name, limits.iter().map(|(n, _)| &**n)).map(str::to_owned),
+                nearest: nearest(name, names.into_iter()).map(str::to_owned),
             });
-        };
-        let wrong = |problem: String| SelectionError::WrongLimit {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            problem,
-        };
-        let current = &mut limits[limit].1;
-        let ty = typing::type_of(current);
-        *current = match (ty, value) {
-            (Type::Counts, Value::Texts(list)) if list.is_empty() => Value::Counts([].into()),
-            (_, value) if typing::type_of(&value) == ty => value,
-            (_, value) => return Err(wrong(format!("`{value}` is not {ty}"))),
-        };
-        self.limits.set(id, name, current.clone());
+        }
+        for check in &mut cases {
+            let set = check.limits.iter_mut().filter(|(n, _)| **n == *name);
+            for (_, current) in set {
+                let ty = typing::type_of(current);
+                *current = match (ty, &value) {
+                    (Type::Counts, Value::Texts(list)) if list.is_empty() => {
+                        Value::Counts([].into())
+                    }
+                    (_, value) if typing::type_of(value) == ty => value.clone(),
+                    (_, value) => {
+                        return Err(SelectionError::WrongLimit {
+                            id: id.to_owned(),
+                            name: name.to_owned(),
+                            problem: format!("`{value}` is not {ty}"),
+                        });
+                    }
+                };
+                self.limits.set(&check.case, name, current.clone());
+            }
+        }
         Ok(())
     }
 }
@@ -288,7 +319,7 @@ pub(super) fn read(
     id: &str,
     path: Cow<'static, str>,
     text: Cow<'static, str>,
-) -> Result<Check, CheckError> {
+) -> Result<Vec<Check>, CheckError> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let part = |part: &str| !part.is_empty() && part.chars().all(plain);
     if !id.split('/').all(part) || id.split('/').count() > 2 {

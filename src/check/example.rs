@@ -85,18 +85,27 @@ impl Check {
             known_keys(table, &["example"])
                 .map_err(|c| c.help("examples stand at the end of the file".to_owned()))?;
         }
-        items(table, "example", "a list of tables: [[example]]")?
-            .map(|item| {
-                let start = from.unwrap_or(0) + item.span().start;
-                let before = &source[..start.min(source.len())];
-                self.example(item, before.matches('\n').count() + 1)
-            })
-            .collect()
+        let mut examples = Vec::new();
+        for item in items(table, "example", "a list of tables: [[example]]")? {
+            let start = from.unwrap_or(0) + item.span().start;
+            let before = &source[..start.min(source.len())];
+            if self.is_shown_by(item)? {
+                examples.push(self.example(item, before.matches('\n').count() + 1)?);
+            }
+        }
+        Ok(examples)
+    }
+
+    /// Whether the example is one of this case: it names it, or names none and the case is the check's own.
+    fn is_shown_by(&self, item: &Spanned<DeValue<'_>>) -> Result<bool, Complaint> {
+        let table = as_table(item, "a table")?;
+        known_keys(table, &["about", "case", "verdict", "facts"])?;
+        let case = table.get("case").map(as_text).transpose()?;
+        Ok(case.unwrap_or(&self.id) == &*self.case)
     }
 
     fn example(&self, item: &Spanned<DeValue<'_>>, line: usize) -> Result<Example, Complaint> {
         let table = as_table(item, "a table")?;
-        known_keys(table, &["about", "verdict", "facts"])?;
         let Some(verdict) = table.get("verdict") else {
             return Err(Complaint::new(item.span(), "the key `verdict` is missing"));
         };

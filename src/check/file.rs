@@ -20,13 +20,16 @@ use crate::sentence::Sentence;
 const LARGEST: usize = 256 << 10;
 
 /// The keys of a check, in the order in which a reader wants them.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "title", "severity", "impact", "area", "subject", "premise", "applies", "fails", "finding",
-    "explains", "see", "why", "fix", "limits", "example",
+    "explains", "see", "why", "fix", "limits", "case", "example",
 ];
 
-/// The fields that are needed only for showing a finding.
-const ADVICE: [&str; 3] = ["see", "why", "fix"];
+/// The keys of a case: its id, and what differs from what the file says of all cases.
+const CASE_KEYS: [&str; 15] = [
+    "id", "title", "severity", "impact", "area", "subject", "premise", "applies", "fails",
+    "finding", "explains", "see", "why", "fix", "limits",
+];
 
 /// A TOML document that is a whole file, or the end of one.
 pub(super) struct Document<'s> {
@@ -72,12 +75,12 @@ impl<'s> Document<'s> {
     }
 }
 
-/// Reads a file. Its examples are read when they are asked for.
+/// Reads a file: its cases, of which a file without `[[case]]` is one. Its examples are read when they are asked for.
 pub(super) fn parse(
     id: &str,
     path: Cow<'static, str>,
     source: Cow<'static, str>,
-) -> Result<Check, CheckError> {
+) -> Result<Vec<Check>, CheckError> {
     if source.len() > LARGEST {
         let size = LARGEST >> 10;
         return Err(CheckError::whole(&path, format!("larger than {size} KiB")));
@@ -94,19 +97,43 @@ pub(super) fn parse(
             whole.table()?
         }
     };
-    let reader = Reader {
-        document: &whole,
-        table: &table,
-    };
-    let content = reader.content(id);
-    let content = content.map_err(|complaint| whole.error(&complaint))?;
+    let mut checks = cases(&whole, &table, id).map_err(|complaint| whole.error(&complaint))?;
     drop(table);
-    Ok(Check {
-        source,
-        path,
-        examples_at,
-        ..content
-    })
+    for check in &mut checks {
+        check.source = source.clone();
+        check.path = path.clone();
+        check.examples_at = examples_at;
+    }
+    Ok(checks)
+}
+
+/// The cases of a file: one that its own keys state, and those of its `[[case]]`.
+fn cases(document: &Document<'_>, table: &DeTable<'_>, id: &str) -> Result<Vec<Check>, Complaint> {
+    known_keys(table, &KEYS)?;
+    let mut checks = Vec::new();
+    let stated = items(table, "case", "a list of tables: [[case]]")?;
+    if table.contains_key("fails") || stated.len() == 0 {
+        let head = Reader {
+            document,
+            table,
+            case: None,
+        };
+        checks.push(head.content(id, id)?);
+    }
+    for item in stated {
+        let case = as_table(item, "a table: [[case]]")?;
+        known_keys(case, &CASE_KEYS)?;
+        let reader = Reader {
+            document,
+            table,
+            case: Some(case),
+        };
+        let Some(name) = case.get("id") else {
+            return Err(Complaint::new(item.span(), "the key `id` is missing"));
+        };
+        checks.push(reader.content(id, as_text(name)?)?);
+    }
+    Ok(checks)
 }
 
 /// Where the line `[[example]]` first stands.
@@ -143,28 +170,18 @@ pub(super) fn placed<T>(
     read(as_text(item)?).map_err(|complaint| complaint.within(&document.place(item)))
 }
 
-/// Reads the advice of a document that has nothing else.
-pub(super) fn advice(document: &Document<'_>, names: Names<'_>) -> Result<Advice, CheckError> {
-    let table = document.table()?;
-    let reader = Reader {
-        document,
-        table: &table,
-    };
-    let advice = known_keys(&table, &ADVICE).and_then(|()| reader.advice(names));
-    advice.map_err(|complaint| document.error(&complaint))
-}
-
 struct Reader<'a, 's> {
     document: &'a Document<'s>,
     table: &'a DeTable<'s>,
+    /// The case's own keys, which hold where both state one.
+    case: Option<&'a DeTable<'s>>,
 }
 
 pub(super) type Item<'a, 's> = &'a Spanned<DeValue<'s>>;
 
 impl<'a, 's> Reader<'a, 's> {
     /// The check, which lacks its text and path as long as the table borrows them.
-    fn content(&self, id: &str) -> Result<Check, Complaint> {
-        known_keys(self.table, &KEYS)?;
+    fn content(&self, id: &str, case: &str) -> Result<Check, Complaint> {
         let subjects = || Subject::ALL.into_iter().map(Subject::name);
         let subject = self.choice("subject", subjects(), Subject::from_name)?;
         let limits = self.limits()?;
@@ -174,18 +191,21 @@ impl<'a, 's> Reader<'a, 's> {
         };
         Ok(Check {
             id: id.into(),
+            case: case.into(),
             title: self.string("title")?.to_owned(),
             severity: self.word("severity", Severity::ALL, Severity::word)?,
-            impact: match self.table.get("impact") {
+            impact: match self.get("impact") {
                 Some(_) => Some(self.word("impact", Impact::ALL, Impact::word)?),
                 None => None,
             },
-            area: match self.table.get("area") {
+            area: match self.get("area") {
                 Some(item) => as_text(item)?.into(),
                 None => "".into(),
             },
             premises: self.premises(names)?,
-            applies: match self.table.get("applies") {
+            applies: match self.get("applies") {
+                // The case applies to all instances, although others of the file do not.
+                Some(item) if as_text(item)?.is_empty() => None,
                 Some(item) => Some(self.placed(item, |text| typing::condition(text, names))?),
                 None => None,
             },
@@ -193,7 +213,7 @@ impl<'a, 's> Reader<'a, 's> {
             finding: FindingSource::Read(
                 self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
             ),
-            explains: texts(self.table, "explains")?,
+            explains: self.texts("explains")?,
             advice: AdviceSource::Read(self.advice(names)?),
             source: Cow::Borrowed(""),
             path: Cow::Borrowed(""),
@@ -207,13 +227,27 @@ impl<'a, 's> Reader<'a, 's> {
         let fix = |text: &str| Template::parse(text.trim_end(), names);
         Ok(Advice {
             fix: self.placed(self.item("fix")?, fix)?,
-            see: texts(self.table, "see")?,
+            see: self.texts("see")?,
             why: Sentence::of_prose(self.string("why")?.trim()),
         })
     }
 
+    /// What the case states, else what the file states for all.
+    fn get(&self, key: &str) -> Option<Item<'a, 's>> {
+        let own = self.case.and_then(|case| case.get(key));
+        own.or_else(|| self.table.get(key))
+    }
+
     fn item(&self, key: &str) -> Result<Item<'a, 's>, Complaint> {
-        need(self.table, key)
+        match self.get(key) {
+            Some(item) => Ok(item),
+            None => need(self.table, key),
+        }
+    }
+
+    fn texts<T: From<&'a str>>(&self, key: &str) -> Result<Vec<T>, Complaint> {
+        let stated = self.case.filter(|case| case.contains_key(key));
+        texts(stated.unwrap_or(self.table), key)
     }
 
     fn string(&self, key: &str) -> Result<&'a str, Complaint> {
@@ -231,7 +265,7 @@ impl<'a, 's> Reader<'a, 's> {
 
     /// What the check takes for granted: a word, or a list of words.
     fn premises(&self, names: Names<'_>) -> Result<Vec<CheckPremise>, Complaint> {
-        let Some(item) = self.table.get("premise") else {
+        let Some(item) = self.get("premise") else {
             return Ok(Vec::new());
         };
         let items = match item.get_ref() {
@@ -263,7 +297,7 @@ impl<'a, 's> Reader<'a, 's> {
     }
 
     fn limits(&self) -> Result<Vec<Limit>, Complaint> {
-        let Some(item) = self.table.get("limits") else {
+        let Some(item) = self.get("limits") else {
             return Ok(Vec::new());
         };
         let table = as_table(item, "a table: [limits]")?;

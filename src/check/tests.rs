@@ -1,5 +1,6 @@
 //! Tests of the language, its errors and the judge.
 
+mod cases;
 mod catalogue;
 mod errors;
 mod files;
@@ -72,11 +73,19 @@ facts = { "counter.sampled" = false }
 
 /// A check from its text.
 pub(super) fn load(text: &str) -> Result<Check, CheckError> {
-    file::parse(
-        "link/x",
-        "checks/link/x.toml".into(),
-        text.to_owned().into(),
-    )
+    Ok(load_cases(text)?.remove(0))
+}
+
+/// The cases of a check from its text.
+pub(super) fn load_cases(text: &str) -> Result<Vec<Check>, CheckError> {
+    let path = "checks/link/x.toml".into();
+    file::parse("link/x", path, text.to_owned().into())
+}
+
+/// A check of this id.
+pub(super) fn named(id: &str) -> Check {
+    let (path, text) = ("x.toml".into(), RATE_DEGRADED.into());
+    file::parse(id, path, text).unwrap().remove(0)
 }
 
 /// A check of these conditions.

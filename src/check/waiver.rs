@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use toml::value::Datetime;
 
-use super::{Catalogue, Outcome, Severity, Verdict, glob, inventory, judge_where};
+use super::{Catalogue, Check, Outcome, Severity, Verdict, glob, inventory, judge_where};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, node, waiver};
 use crate::nodeset;
 
@@ -127,17 +127,17 @@ pub fn located(text: &str, error: &toml::de::Error) -> String {
 
 impl Waiver {
     fn of(entry: Entry, catalogue: &Catalogue) -> Result<Self, String> {
-        let ids = || catalogue.checks.iter().map(|check| &*check.id);
-        let fitting = || ids().filter(|id| glob::fits(&entry.check, id));
+        let checks = catalogue.checks.iter();
+        let fitting: Vec<&Check> = checks.filter(|c| c.is_named(&entry.check)).collect();
         if entry.check.chars().all(|c| matches!(c, '*' | '?' | '/')) {
             return Err(
                 "it would waive every finding: name a check, or a folder as `link/*`".into(),
             );
         }
-        if fitting().next().is_none() {
+        if fitting.is_empty() {
             return Err(catalogue.no_check(&entry.check).to_string());
         }
-        if fitting().all(|id| id.starts_with(OWN)) {
+        if fitting.iter().all(|check| check.id.starts_with(OWN)) {
             return Err("a finding about a waiver cannot be waived".into());
         }
         for (key, text) in [("reason", &entry.reason), ("owner", &entry.owner)] {
@@ -177,12 +177,12 @@ impl Waiver {
 
     fn names(&self, catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
         let subject = self.subject.as_ref();
-        self.names_check(&catalogue.checks[verdict.check].id)
+        self.names_check(&catalogue.checks[verdict.check])
             && subject.is_none_or(|pattern| glob::fits(pattern, facts.name(verdict.subject)))
     }
 
-    fn names_check(&self, id: &str) -> bool {
-        glob::fits(&self.check, id) && !id.starts_with(OWN)
+    fn names_check(&self, check: &Check) -> bool {
+        check.is_named(&self.check) && !check.id.starts_with(OWN)
     }
 
     /// Whether it is for the node, or the host of a log, to which this belongs.
@@ -291,7 +291,7 @@ fn state(
         let mut checks = catalogue.checks.iter();
         let is_of_node = checks.any(|check| {
             let mut scope = check.subject.scope();
-            one.names_check(&check.id) && scope.any(|above| above == Subject::Node)
+            one.names_check(check) && scope.any(|above| above == Subject::Node)
         });
         facts.know(id, waiver::OF_NODE, is_of_node, &origin);
         let matched = matched(catalogue, facts, verdicts, one, node);
@@ -314,7 +314,7 @@ fn matched(
         if fails(verdict.outcome) && one.names(catalogue, facts, verdict) {
             return Fact::derived(true, format!("{} fails", check.id));
         }
-        if matches!(verdict.outcome, Outcome::Unknown(_)) && one.names_check(&check.id) {
+        if matches!(verdict.outcome, Outcome::Unknown(_)) && one.names_check(check) {
             open = Some(&check.id);
         }
     }
@@ -348,7 +348,7 @@ fn waive<'d>(
         .collect();
     let explains = |a: usize, b: usize| {
         let (a, b) = (&verdicts[failed[a]], &verdicts[failed[b]]);
-        catalogue.checks[a.check].explains(&catalogue.checks[b.check].id)
+        catalogue.checks[a.check].explains(&catalogue.checks[b.check])
             && facts.touches(a.subject, b.subject)
     };
     let mut goes_on = by.iter().any(Option::is_some);

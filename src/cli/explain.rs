@@ -59,7 +59,9 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     match (area, found.as_slice()) {
         (Some(area), _) => output::print(|out| explain_area(out, area, &catalogue))?,
         (None, []) => return Err(bad_usage(not_found(&catalogue, &asked))),
-        (None, [check]) => output::print(|out| one(out, check))?,
+        (None, [first, others @ ..]) if others.iter().all(|other| other.id == first.id) => {
+            output::print(|out| one(out, &found))?
+        }
         (None, checks) => output::print(|out| list(out, checks))?,
     }
     Ok(Exit::Healthy)
@@ -74,7 +76,7 @@ fn found<'c>(catalogue: &'c Catalogue, asked: &str) -> Vec<&'c Check> {
             .filter(|check| fits(check))
             .collect()
     };
-    let by_id = by(&|check| glob_fits(asked, &check.id));
+    let by_id = by(&|check| check.is_named(asked));
     let group = format!("{}/*", asked.trim_end_matches('/'));
     match (by_id.is_empty(), by(&|check| glob_fits(&group, &check.id))) {
         (false, _) => by_id,
@@ -115,11 +117,14 @@ fn not_found(catalogue: &Catalogue, asked: &str) -> String {
 
 fn list(out: &mut dyn Write, checks: &[&Check]) -> io::Result<()> {
     let width = checks.iter().map(|c| c.id.len()).max().unwrap_or(0);
-    for check in checks {
+    let each: Vec<&Check> = (checks.chunk_by(|a, b| a.id == b.id))
+        .filter_map(|cases| cases.iter().copied().min_by_key(|case| case.severity))
+        .collect();
+    for check in &each {
         let label = format!("{:<width$}  {:<7}  ", check.id, check.severity.word());
         paragraph(out, &label, width + 11, &check.title, output::width())?;
     }
-    writeln!(out, "{}", format!("{} checks", checks.len()).dimmed())
+    writeln!(out, "{}", format!("{} checks", each.len()).dimmed())
 }
 
 fn explain_area(out: &mut dyn Write, area: &Area, catalogue: &Catalogue) -> io::Result<()> {
@@ -151,13 +156,55 @@ fn explain_area(out: &mut dyn Write, area: &Area, catalogue: &Catalogue) -> io::
     list(out, &checks.collect::<Vec<_>>())
 }
 
-fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
+/// A check: each of its cases, and what is said of all.
+fn one(out: &mut dyn Write, cases: &[&Check]) -> io::Result<()> {
+    let Some(check) = cases.first() else {
+        return Ok(());
+    };
     writeln!(out, "{}  {}", check.id.bold(), check.title)?;
+    for case in cases {
+        judged(out, case)?;
+    }
+    section(out, "why", &check.advice().why)?;
+    writeln!(out)?;
+    steps(
+        out,
+        "fix",
+        &check.advice().fix.as_written(),
+        output::width(),
+    )?;
+    for case in cases {
+        examples(out, case)?;
+    }
+    let mut explains: Vec<&str> = cases
+        .iter()
+        .flat_map(|c| &c.explains)
+        .map(|e| &**e)
+        .collect();
+    explains.sort_unstable();
+    explains.dedup();
+    for (name, text) in [
+        ("explains", explains.join(" ")),
+        ("see", check.advice().see.join("\n")),
+    ] {
+        if !text.is_empty() {
+            writeln!(out)?;
+            section(out, name, &text)?;
+        }
+    }
+    Ok(())
+}
+
+/// By what a case is judged; its id where it has one of its own.
+fn judged(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     let area = match &*check.area {
         "" => String::new(),
         area => format!(", area {area}"),
     };
     let subject = check.subject.name();
+    if check.case != check.id {
+        writeln!(out, "{}", check.case.bold())?;
+    }
     writeln!(out, "{}, for each {subject}{area}\n", check.gravity())?;
     for presumed in &check.premises {
         section(out, "premise", presumed.premise.word())?;
@@ -169,27 +216,7 @@ fn one(out: &mut dyn Write, check: &Check) -> io::Result<()> {
     for (name, value) in &check.limits {
         writeln!(out, "         limit.{name} = {value}")?;
     }
-    writeln!(out)?;
-    section(out, "why", &check.advice().why)?;
-    writeln!(out)?;
-    steps(
-        out,
-        "fix",
-        &check.advice().fix.as_written(),
-        output::width(),
-    )?;
-    examples(out, check)?;
-    let explains: Vec<String> = check.explains.iter().map(|e| e.to_string()).collect();
-    for (name, text) in [
-        ("explains", explains.join(" ")),
-        ("see", check.advice().see.join("\n")),
-    ] {
-        if !text.is_empty() {
-            writeln!(out)?;
-            section(out, name, &text)?;
-        }
-    }
-    Ok(())
+    writeln!(out)
 }
 
 /// The first example that fails, and what one changed fact makes of it; then the others that say what they show.

@@ -14,11 +14,11 @@ pub(super) fn checks_7(catalogue: &Catalogue) -> Result<String, std::fmt::Error>
     let mut page = String::from(".TH rdma\\-doctor\\-checks 7 \"\" \"rdma-doctor ");
     writeln!(page, "{}\" \"\"", env!("CARGO_PKG_VERSION"))?;
     page.push_str(".SH NAME\nrdma\\-doctor\\-checks \\- what rdma-doctor judges\n");
-    let count = catalogue.checks.len();
+    let count = catalogue.count();
     writeln!(page, ".SH DESCRIPTION\nThe {count} built\\-in checks.")?;
     page.push_str("A site adds its own, see\n.BR rdma-doctor-check (5).\n");
-    for check in &catalogue.checks {
-        one(&mut page, check)?;
+    for cases in catalogue.checks.chunk_by(|a, b| a.id == b.id) {
+        one(&mut page, cases)?;
     }
     page.push_str(".SH COUNTERS\nCounters whose meaning is known, by class.\n");
     for (name, class, ..) in COUNTERS {
@@ -28,14 +28,41 @@ pub(super) fn checks_7(catalogue: &Catalogue) -> Result<String, std::fmt::Error>
     Ok(page)
 }
 
-fn one(page: &mut String, check: &Check) -> std::fmt::Result {
-    let title = roff(&check.title);
-    let (gravity, subject) = (check.gravity(), check.subject.name());
+fn one(page: &mut String, cases: &[Check]) -> std::fmt::Result {
+    let Some(check) = cases.first() else {
+        return Ok(());
+    };
+    writeln!(page, ".SH {}\n{}", roff(&check.id), roff(&check.title))?;
+    for case in cases {
+        judged(page, case)?;
+    }
+    let advice = check.advice();
+    writeln!(page, ".PP\n{}", roff(&advice.why.to_string()))?;
     writeln!(
         page,
-        ".SH {}\n{title} ({gravity}, for each {subject})",
-        roff(&check.id)
+        ".PP\n.nf\n{}\n.fi",
+        roff(advice.fix.as_written().to_string().trim())
     )?;
+    let mut explains: Vec<String> = Vec::new();
+    for id in cases.iter().flat_map(|case| &case.explains) {
+        let id = roff(id);
+        if !explains.contains(&id) {
+            explains.push(id);
+        }
+    }
+    if !explains.is_empty() {
+        writeln!(page, ".PP\nExplains: {}", explains.join(", "))?;
+    }
+    Ok(())
+}
+
+/// By what a case is judged; its id where it has one of its own.
+fn judged(page: &mut String, check: &Check) -> std::fmt::Result {
+    if check.case != check.id {
+        writeln!(page, ".PP\n.B {}", roff(&check.case))?;
+    }
+    let (gravity, subject) = (check.gravity(), check.subject.name());
+    writeln!(page, "({gravity}, for each {subject})")?;
     for presumed in &check.premises {
         writeln!(page, ".TP\n.B premise\n{}", presumed.premise.word())?;
     }
@@ -46,17 +73,6 @@ fn one(page: &mut String, check: &Check) -> std::fmt::Result {
     for (name, value) in &check.limits {
         let value = roff(&value.to_string());
         writeln!(page, ".br\nlimit.{} = {value}", roff(name))?;
-    }
-    let advice = check.advice();
-    writeln!(page, ".PP\n{}", roff(&advice.why.to_string()))?;
-    writeln!(
-        page,
-        ".PP\n.nf\n{}\n.fi",
-        roff(advice.fix.as_written().to_string().trim())
-    )?;
-    let explains: Vec<String> = check.explains.iter().map(|id| roff(id)).collect();
-    if !explains.is_empty() {
-        writeln!(page, ".PP\nExplains: {}", explains.join(", "))?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub fn verbose(commit: Option<&str>, oldest_glibc: Option<&str>) -> String {
         (here, None) => format!("{here} here"),
     };
     let checks = match Catalogue::embedded() {
-        Ok(catalogue) => catalogue.checks.len().to_string(),
+        Ok(catalogue) => catalogue.count().to_string(),
         Err(error) => error.to_string(),
     };
     for (name, value) in [

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::check::Catalogue;
+use crate::check::{Catalogue, Severity};
 use crate::sentence::{self, Sentence};
 use crate::whole::{EvidenceLine, Failure};
 
@@ -90,11 +90,14 @@ pub(super) fn findings(
                     sentence: failure.sentence,
                 });
             }
-            Some(cause) if cause.place == failure.check => {
-                if !failure.presumed {
+            Some(cause) if *cause.check == *check.id => {
+                if !failure.presumed && check.severity.word() == Severity::Error.word() {
                     cause.severity = check.severity.word();
                 }
-                cause.subjects.push(subject);
+                // One subject can show a problem in several ways.
+                if cause.place == failure.check || !cause.subjects.contains(&subject) {
+                    cause.subjects.push(subject);
+                }
                 cause.further.push(failure.sentence);
             }
             _ => findings.push(leading(catalogue, failure, subject)),

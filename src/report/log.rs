@@ -607,7 +607,12 @@ fn because(catalogue: &Catalogue, report: &Report, who: &str) -> Sentence {
         return Sentence::default();
     }
     let check = |f: &Finding| catalogue.get(&f.check);
-    let explains = |f: &&Finding| claims(f) || check(f).is_some_and(|c| c.explains(OVER_TCP));
+    let over_tcp = catalogue.get(OVER_TCP);
+    let is_because = |f: &Finding| {
+        let (check, over_tcp) = (check(f)?, over_tcp?);
+        Some(check.explains(over_tcp))
+    };
+    let explains = |f: &&Finding| claims(f) || is_because(f) == Some(true);
     let is_variable = |f: &&Finding| check(f).is_some_and(|c| c.subject == Subject::Env);
     let causes = report.causes.iter().filter(explains);
     let Some(cause) = causes.min_by_key(|f| !is_variable(f)) else {

@@ -32,7 +32,7 @@ impl Counts {
     /// Counts verdicts.
     pub fn of(catalogue: &Catalogue, verdicts: &[Verdict]) -> Self {
         let mut counts = Counts {
-            checks: catalogue.checks.len(),
+            checks: catalogue.count(),
             verdicts: verdicts.len(),
             ..Counts::default()
         };

@@ -111,22 +111,18 @@ fn remedy(check: &Check, complain: &mut impl FnMut(String)) {
 fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(String)) {
     for pattern in &check.explains {
         let mut others = catalogue.checks.iter().filter(|c| c.id != check.id);
-        if !others.any(|c| glob::fits(pattern, &c.id)) {
+        if !others.any(|other| other.is_named(pattern)) {
             complain(format!(
                 "`explains` names `{pattern}`, which no other check has"
             ));
         }
-        if !glob::is_pattern(pattern)
-            && catalogue
-                .get(pattern)
-                .is_some_and(|c| c.explains(&check.id))
-        {
+        if !glob::is_pattern(pattern) && catalogue.get(pattern).is_some_and(|c| c.explains(check)) {
             complain(format!("it and `{pattern}` explain each other"));
         }
     }
     for (name, _) in &check.limits {
         let is_named = check.source.contains(&format!("limit.{name}"));
-        if !is_named && !limit::READ.contains(&(&*check.id, &**name)) {
+        if !is_named && !limit::READ.contains(&(&*check.case, &**name)) {
             complain(format!("nothing reads its limit `{name}`"));
         }
     }

@@ -234,7 +234,7 @@ pub fn judged(
     let failing: Vec<_> = failing
         .map(|verdict| &of_measurement.checks[verdict.check])
         .collect();
-    let explains = |check: &&Check| failing.iter().any(|failed| check.explains(&failed.id));
+    let explains = |check: &&Check| failing.iter().any(|failed| check.explains(failed));
     let causes = catalogue.checks.iter().filter(explains);
     let wanted: Vec<String> = causes
         .map(|check| check.id.to_string())
