@@ -180,7 +180,7 @@ impl Check {
 
     /// Whether this check's failing explains that the other fails.
     pub fn explains(&self, other: &Check) -> bool {
-        self.id != other.id && self.explains.iter().any(|pattern| other.is_named(pattern))
+        self.case != other.case && self.explains.iter().any(|pattern| other.is_named(pattern))
     }
 
     /// Whether an id or a pattern of ids names it: by its own id, or by its case's.

@@ -117,7 +117,8 @@ pub fn diagnose(
         if std::mem::replace(&mut claimed[root], true) {
             continue;
         }
-        let id = &catalogue.checks[failures[root].check].id;
+        let check = failures[root].check;
+        let id = &catalogue.checks[check].id;
         let (mut own, mut consequences) = (vec![root], Vec::new());
         let mut open = vec![root];
         while let Some(at) = open.pop() {
@@ -130,7 +131,7 @@ pub fn diagnose(
             found.sort_unstable();
             for &next in &found {
                 // A cause is not its own consequence: it is the same cause once more.
-                if catalogue.checks[failures[next].check].id == *id {
+                if failures[next].check == check {
                     own.push(next);
                 } else {
                     consequences.push(next);
@@ -145,14 +146,35 @@ pub fn diagnose(
                 cause.consequences.extend(consequences);
             }
             None => causes.push(Cause {
-                check: failures[root].check,
+                check,
                 failures: own,
                 consequences,
             }),
         }
     }
+    for cause in &mut causes {
+        lead(catalogue, failures, &explained, cause);
+    }
     rank(catalogue, failures, &mut causes);
     causes
+}
+
+/// Puts the failure that tells most of a cause in front: what nothing explains, the gravest, what stops a job, the largest measured effect.
+fn lead(catalogue: &Catalogue, failures: &[FailedCheck], explained: &[bool], cause: &mut Cause) {
+    small_sort::by_key(&mut cause.failures, |at| {
+        let failure = &failures[*at];
+        let impact = catalogue.checks[failure.check].impact;
+        (
+            explained[*at],
+            failure.severity(catalogue),
+            impact.is_none(),
+            impact,
+            std::cmp::Reverse(rounded(failure.effect)),
+        )
+    });
+    if let Some(first) = cause.failures.first() {
+        cause.check = failures[*first].check;
+    }
 }
 
 /// Puts the cause to fix first in front.
@@ -170,18 +192,28 @@ fn rank(catalogue: &Catalogue, failures: &[FailedCheck], causes: &mut [Cause]) {
             check.impact.is_none(),
             check.impact,
             std::cmp::Reverse(effect(cause, failures)),
-            std::cmp::Reverse(cause.failures.len() + cause.consequences.len()),
-            std::sync::Arc::clone(&check.id),
+            std::cmp::Reverse(like_the_first(cause, failures) + cause.consequences.len()),
+            std::sync::Arc::clone(&check.case),
         )
     });
+}
+
+/// The failures of the case that leads: a check does not matter more because it has many cases.
+fn like_the_first(cause: &Cause, failures: &[FailedCheck]) -> usize {
+    let of_lead = |at: &&usize| failures[**at].check == cause.check;
+    cause.failures.iter().filter(of_lead).count()
 }
 
 /// The largest effect that was measured of a cause or of what it explains, in percent.
 fn effect(cause: &Cause, failures: &[FailedCheck]) -> u64 {
     let all = cause.failures.iter().chain(&cause.consequences);
     let largest = all.map(|at| failures[*at].effect).fold(0.0, f64::max);
-    // Noise of a few percent ranks nothing.
-    largest.round() as u64 / 5 * 5
+    rounded(largest)
+}
+
+/// An effect in percent, so that noise of a few percent ranks nothing.
+fn rounded(effect: f64) -> u64 {
+    effect.round() as u64 / 5 * 5
 }
 
 #[cfg(test)]
@@ -211,14 +243,14 @@ mod tests {
                 check: catalogue
                     .checks
                     .iter()
-                    .position(|c| *c.id == **id)
+                    .position(|c| *c.case == **id)
                     .unwrap_or_else(|| panic!("{id}")),
                 subject: facts.new_node(&format!("n{at}")),
                 outcome: Outcome::Fails,
             })
             .collect();
         let causes = diagnose_in(catalogue, &facts, &verdicts);
-        let id = |cause: &Cause| catalogue.checks[cause.check].id.to_string();
+        let id = |cause: &Cause| catalogue.checks[cause.check].case.to_string();
         causes.iter().map(id).collect()
     }
 
@@ -265,7 +297,7 @@ mod tests {
         let mut catalogue = Catalogue::embedded().unwrap();
         let (site, own) = ("bench/rank-hung", "gpu/remap-failed");
         for check in &mut catalogue.checks {
-            if *check.id == *site {
+            if *check.case == *site {
                 check.impact = None;
             }
         }
@@ -279,7 +311,13 @@ mod tests {
         let catalogue = Catalogue::embedded().unwrap();
         let mut facts = Facts::new();
         let node = facts.new_node("n");
-        let at = |id: &str| catalogue.checks.iter().position(|c| *c.id == *id).unwrap();
+        let at = |id: &str| {
+            catalogue
+                .checks
+                .iter()
+                .position(|c| *c.case == *id)
+                .unwrap()
+        };
         let measurement = facts.instance(Subject::Measurement, node, "all-reduce");
         let factor = facts.instance(Subject::Factor, measurement, "NCCL_IB_DISABLE=1");
         let fact = crate::fact::Fact::derived(crate::fact::Percent(40.0), "a test");

@@ -250,6 +250,7 @@ pub(crate) mod testing {
         let finding = |check: &&str| Finding {
             check: (*check).to_owned(),
             place: 0,
+            is_shown_in_several_ways: false,
             severity: "error",
             subject: "n".into(),
             subjects: vec!["n".into()],

@@ -276,8 +276,9 @@ impl Catalogue {
         if cases.is_empty() {
             return Err(self.no_check(id));
         }
-        let limits = cases.iter().flat_map(|check| &check.limits);
-        let names: Vec<&str> = limits.map(|(name, _)| &**name).collect();
+        let names: Vec<&str> = (cases.iter().flat_map(|check| &check.limits))
+            .map(|(name, _)| &**name)
+            .collect();
         if !names.contains(&name) {
             return Err(SelectionError::NoLimit {
                 id: id.to_owned(),

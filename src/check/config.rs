@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! format  = "text"
-//! skip    = ["link/polling"]
+//! skip    = ["link/not-trained"]
 //! require = ["ports", "gpus"]
 //!
 //! [limits."kernel/xid-gpu-fault"]

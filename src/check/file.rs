@@ -195,6 +195,8 @@ impl<'a, 's> Reader<'a, 's> {
             title: self.string("title")?.to_owned(),
             severity: self.word("severity", Severity::ALL, Severity::word)?,
             impact: match self.get("impact") {
+                // A note of a file whose other cases do have one.
+                Some(item) if as_text(item)?.is_empty() => None,
                 Some(_) => Some(self.word("impact", Impact::ALL, Impact::word)?),
                 None => None,
             },

@@ -10,6 +10,20 @@ written! {
         SeveralNodes = "several-nodes",
         /// The event is what failed, or the run takes more than one node: it needs the network either way.
         NeedsNetwork = "needs-network",
+        /// The node has RDMA devices.
+        HasDevices = "has-devices",
+        /// The node has an active RDMA port.
+        ActivePort = "active-port",
+        /// Jobs are meant to use the port.
+        PortUsed = "port-used",
+        /// Jobs run on the node: it has a GPU, a port that is used, or an address where a job meets.
+        RunsJobs = "runs-jobs",
+        /// Jobs can use GPUDirect RDMA here.
+        GpudirectWanted = "gpudirect-wanted",
+        /// The network device carries RoCE.
+        CarriesRoce = "carries-roce",
+        /// Jobs send RoCE in this way.
+        RoceUsed = "roce-used",
         /// The node is no virtual machine, in which PCI and CPUs can look other than they are.
         BareMetal = "bare-metal",
         /// The doctor, or the tool, ran in no container, which hides a part of the machine.
@@ -40,6 +54,13 @@ impl Premise {
         match self {
             Premise::SeveralNodes => "run.nodes > 1",
             Premise::NeedsNetwork => "run.nodes > 1 or event.role == \"failure\"",
+            Premise::HasDevices => "node.devices > 0",
+            Premise::ActivePort => "node.has_active_port",
+            Premise::PortUsed => "port.intended",
+            Premise::RunsJobs => "node.job_node",
+            Premise::GpudirectWanted => "node.gpudirect_wanted",
+            Premise::CarriesRoce => "netdev.roce",
+            Premise::RoceUsed => "traffic.used",
             Premise::BareMetal => "not node.virtual",
             Premise::NoContainer => "node.container == \"none\"",
             Premise::Undivided => "gpu.mig != \"on\"",
@@ -55,6 +76,13 @@ impl Premise {
             Premise::SeveralNodes | Premise::NeedsNetwork => {
                 PremiseWords::Before("if more than one node takes part: ")
             }
+            Premise::HasDevices => PremiseWords::Before("if it has RDMA devices: "),
+            Premise::ActivePort => PremiseWords::Before("if it has an active RDMA port: "),
+            Premise::PortUsed => PremiseWords::Before("if jobs use it: "),
+            Premise::RunsJobs => PremiseWords::Before("if jobs run here: "),
+            Premise::GpudirectWanted => PremiseWords::Before("if GPUDirect RDMA is wanted: "),
+            Premise::CarriesRoce => PremiseWords::Before("if it carries RoCE: "),
+            Premise::RoceUsed => PremiseWords::Before("if jobs send RoCE there: "),
             Premise::BareMetal => PremiseWords::Behind("this is a virtual machine"),
             Premise::NoContainer => PremiseWords::Behind("this ran in a container"),
             Premise::Undivided => PremiseWords::Behind("MIG divides the GPU"),

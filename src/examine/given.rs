@@ -285,6 +285,9 @@ impl FoundOutputs {
     }
 }
 
+/// How a recording begins.
+const RECORDING: &str = "{\"rdma";
+
 /// The name of a file without its ending.
 pub(super) fn stem(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or(path.as_os_str());
@@ -310,6 +313,47 @@ fn tree_of_machine(path: &Path, texts: &[Text]) -> Option<PathBuf> {
     is_tree.then(|| path.join(first))
 }
 
+/// What several texts beside each other hold, if it is of one machine, as their directory would;
+/// `None` where one of them cannot be read, or is empty.
+pub(super) fn read_outputs_beside(paths: &[&Path], sink: &dyn Sink) -> Option<Vec<Recording>> {
+    let above = paths.first().and_then(|path| path.parent())?;
+    let are_below = paths.iter().all(|path| path.parent() == Some(above));
+    let name = above.file_name().filter(|_| are_below);
+    let name = name.map_or("outputs".into(), |name| name.to_string_lossy());
+    let mut evidence = Evidence::of(&name);
+    for path in paths {
+        let FoundTexts { texts, left_out } = live::evidence::read(path).ok()?;
+        for text in &texts {
+            let text_of_file = text.text.trim_start();
+            if text_of_file.is_empty() || text_of_file.starts_with(RECORDING) {
+                return None;
+            }
+            evidence.add_text_beside(&terminal::path(path), &stem(path), &text.text);
+        }
+        evidence.leave_out(left_out);
+    }
+    let unread = evidence.unread().to_vec();
+    let recordings = evidence.finish();
+    let mut nodes = recordings.iter().filter(|one| !one.header.log);
+    let first = nodes.next()?;
+    let is_one = nodes.all(|one| one.header.node == first.header.node);
+    is_one.then(|| {
+        say_unread(&unread, sink);
+        recordings
+    })
+}
+
+/// Names the outputs that are known and not read.
+fn say_unread(unread: &[String], sink: &dyn Sink) {
+    for named in unread.iter().take(NAMED) {
+        sink.say(&format!("{named}: known, and not read"));
+    }
+    let more = unread.len().saturating_sub(NAMED);
+    if more > 0 {
+        sink.say(&format!("{more} more outputs are known, and not read"));
+    }
+}
+
 /// What a text, an archive or a directory holds.
 pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
     let nothing = |why: &str| FoundOutputs::Nothing(format!("{}: {why}", terminal::path(path)));
@@ -320,7 +364,7 @@ pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
     // A recording that was damaged at its beginning says itself what is wrong with it.
     if texts.iter().all(|text| {
         !text.is_member
-            && (text.text.trim_start().starts_with("{\"rdma") || text.text.trim().is_empty())
+            && (text.text.trim_start().starts_with(RECORDING) || text.text.trim().is_empty())
     }) {
         return FoundOutputs::Recording;
     }
@@ -343,13 +387,7 @@ pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
         let [known, not_read] = [known.collect::<String>(), not_read.collect()];
         return nothing(&format!("{known}{READABLE}{not_read}"));
     }
-    for named in unread.iter().take(NAMED) {
-        sink.say(&format!("{named}: known, and not read"));
-    }
-    let more = unread.len().saturating_sub(NAMED);
-    if more > 0 {
-        sink.say(&format!("{more} more outputs are known, and not read"));
-    }
+    say_unread(unread, sink);
     evidence.leave_out(left_out);
     FoundOutputs::Outputs(evidence.finish())
 }

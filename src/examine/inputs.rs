@@ -5,7 +5,9 @@ use std::thread::Builder;
 
 use super::budget::{self, REPORTING};
 use super::examination::{Examination, Show};
-use super::given::{FoundOutputs, Given, probing_deadline, read_outputs, stem};
+use super::given::{
+    FoundOutputs, Given, probing_deadline, read_outputs, read_outputs_beside, stem,
+};
 use super::one::Judged;
 use super::unusable::{BadInput, bad_usage};
 use super::{baseline, log, many};
@@ -47,6 +49,15 @@ pub(super) fn examine(examination: &Examination<'_>, show: Show<'_>) -> anyhow::
 /// The reports on these paths, if one of them at least has outputs of tools: each by itself, or all together.
 fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report>>> {
     let sink = examination.sink;
+    if let Some(recordings) = of_one_machine(examination) {
+        let catalogue = (examination.checks.read)()?;
+        let policy = examination.policy;
+        return Ok(Some(vec![many::judged_within_limits(
+            &catalogue,
+            &recordings,
+            policy,
+        )]));
+    }
     let read = |given: &Given| match given {
         Given::Text(path) | Given::Archive(path) | Given::Directory(path) => {
             let read = budget::file(path, || read_outputs(path, sink));
@@ -92,6 +103,26 @@ fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report
         many::recordings(&catalogue, &all, expected, policy)
     };
     Ok(Some(parts.into_iter().map(report).collect()))
+}
+
+/// The recordings of several texts that are of one machine: files of a bundle without its directory. Where they are of several, or one of them is
+/// empty, each stands for a node.
+fn of_one_machine(examination: &Examination<'_>) -> Option<Vec<Recording>> {
+    let given = examination.given.iter();
+    let texts: Option<Vec<&Path>> = given
+        .map(|given| match given {
+            Given::Text(path) => Some(path.as_path()),
+            _ => None,
+        })
+        .collect();
+    let paths = texts.filter(|paths| paths.len() > 1)?;
+    if examination.each || examination.expected.is_some() {
+        return None;
+    }
+    budget::file(paths.first()?, || {
+        read_outputs_beside(&paths, examination.sink)
+    })
+    .ok()?
 }
 
 /// Judges one node by itself, by the deadline.

@@ -45,6 +45,12 @@ subject! {
     SPEED: BitRate = "speed" from "netdev";
     /// How often the carrier came or went since the device was made. Source: sysfs carrier_changes.
     CARRIER_CHANGES: u64 = "carrier_changes" from "netdev";
+    /// The first alarm that its module raises; "none" if it raises none. Source: its EEPROM (SFF-8636, CMIS), as `ethtool -m` prints it.
+    MODULE_ALARM: Arc<str> = "module_alarm" from "outputs";
+    /// The lanes of its module at which light is measured.
+    LANES: u64 = "lanes" from "outputs";
+    /// Those of them that receive none.
+    DARK_LANES: u64 = "dark_lanes" from "outputs";
     /// Its RDMA ports, by name.
     PORTS: Arc<[Arc<str>]> = "ports" from "netdev";
     /// Whether it carries a default route. Source: /proc/net/route.

@@ -15,6 +15,9 @@ pub struct Finding {
     /// Its place in the catalogue.
     #[serde(skip)]
     pub(super) place: usize,
+    /// Whether further sentences are of other cases of the check.
+    #[serde(skip)]
+    pub(super) is_shown_in_several_ways: bool,
     /// `error`, `warning` or `note`.
     pub severity: &'static str,
     /// For what the check fails; the first if there are several.
@@ -98,6 +101,7 @@ pub(super) fn findings(
                 if cause.place == failure.check || !cause.subjects.contains(&subject) {
                     cause.subjects.push(subject);
                 }
+                cause.is_shown_in_several_ways |= cause.place != failure.check;
                 cause.further.push(failure.sentence);
             }
             _ => findings.push(leading(catalogue, failure, subject)),
@@ -113,6 +117,7 @@ fn leading(catalogue: &Catalogue, failure: Failure, subject: String) -> Finding 
     Finding {
         check: check.id.to_string(),
         place: failure.check,
+        is_shown_in_several_ways: false,
         severity: failure.severity.word(),
         subject: subject.clone(),
         subjects: vec![subject],

@@ -41,8 +41,9 @@ pub(super) fn headline(
         } else {
             lead.sentence.clone()
         };
-        let more = lead.subjects.get(1..).unwrap_or_default();
-        return fitted(&said, more, other_causes(causes.len(), "").into());
+        let others = other_causes(causes.len(), "");
+        let (more, counted) = further(lead);
+        return fitted(&said, more, format!("{counted}{others}").into());
     }
     let more = match lead.further.len() {
         0 => String::new(),
@@ -91,10 +92,20 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
         _ if found.is_none() => "undecided".into(),
         _ => why.predicate().iter().cloned().collect(),
     };
-    let others = format!("{}; ", other_causes(causes.len(), ""));
+    let (more, counted) = further(first);
+    let others = format!("{counted}{}; ", other_causes(causes.len(), ""));
     let tail = Sentence::from(others).then(why).then(UNDECIDED.to_owned());
-    let more = first.subjects.get(1..).unwrap_or_default();
     fitted(&first.sentence, more, tail)
+}
+
+/// The further subjects of which the sentence holds; where others of them show the problem in
+/// another way, how many there are in words.
+fn further(lead: &Finding) -> (&[String], String) {
+    match lead.further.len() {
+        0 => (&[], String::new()),
+        n if lead.is_shown_in_several_ways => (&[], format!(" (and {n} more like it)")),
+        _ => (lead.subjects.get(1..).unwrap_or_default(), String::new()),
+    }
 }
 
 /// What leads, the further subjects of which that holds, and what else there is.

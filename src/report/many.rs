@@ -18,6 +18,7 @@ use crate::sentence::{Sentence, Span};
 use crate::whole::area_line::{self, FoldedAreas};
 use crate::whole::peers::NodesByKey;
 use crate::whole::relations::{Concerned, NodeRelations};
+use crate::whole::remedy::with_steps_of;
 use crate::whole::{self, Contribution, UnwordedQuestion, Writer};
 
 /// Builds the report. Nodes are added one after the other, in the order in which they are named.
@@ -366,6 +367,10 @@ impl DiagnosedFinding {
     /// Adds a finding of the same check.
     fn merge(&mut self, other: DiagnosedFinding) {
         let (own, other) = (&mut self.finding, other.finding);
+        if own.place != other.place {
+            own.fix = with_steps_of(&own.fix, &other.fix);
+            own.is_shown_in_several_ways = true;
+        }
         own.subjects.extend(other.subjects);
         own.further.push(other.sentence);
         own.further.extend(other.further);

@@ -73,10 +73,72 @@ fn joined(spans: &mut Vec<Span>, mut all: Vec<Command>, is_line: bool) {
     }
 }
 
+/// A remedy, and the steps of another that are not in it, numbered on.
+pub fn with_steps_of(remedy: &Sentence, other: &Sentence) -> Sentence {
+    let mut steps = steps(remedy);
+    for step in self::steps(other) {
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    let mut spans: Vec<Span> = Vec::new();
+    for (at, step) in steps.into_iter().enumerate() {
+        let before = if at == 0 { "" } else { "\n" };
+        spans.push(Span::Text(format!("{before}{}. ", at + 1).into()));
+        for (line, sentence) in step.iter().enumerate() {
+            if line > 0 {
+                spans.push(Span::Text("\n".into()));
+            }
+            spans.extend_from_slice(sentence.spans());
+        }
+    }
+    Sentence::new(spans)
+}
+
+/// The steps of a remedy, each its lines without the number. What stands before the first is a step.
+fn steps(remedy: &Sentence) -> Vec<Vec<Sentence>> {
+    let mut steps: Vec<Vec<Sentence>> = Vec::new();
+    for line in remedy.lines() {
+        match (without_number(&line), steps.last_mut()) {
+            (Some(line), _) => steps.push(vec![line]),
+            (None, Some(step)) => step.push(line),
+            (None, None) => steps.push(vec![line]),
+        }
+    }
+    steps
+}
+
+/// The line that begins a step without its number.
+fn without_number(line: &Sentence) -> Option<Sentence> {
+    let (first, rest) = line.spans().split_first()?;
+    let Span::Text(text) = first else {
+        return None;
+    };
+    let (number, words) = text.split_once(". ")?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let words = Span::Text(words.to_owned().into());
+    is_number.then(|| [words].into_iter().chain(rest.iter().cloned()).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sentence::with_commands as sentence;
+
+    #[test]
+    fn the_steps_of_two_cases_are_one_list_and_each_stands_once() {
+        let hot = sentence(
+            "1. (operator) Drain the node.\n2. (operator) Look at the fans:\n   `ipmitool sdr`",
+        );
+        let worn = sentence(
+            "1. (operator) Drain the node.\n2. (operator) Replace it:\n   `nvidia-smi -q`",
+        );
+        assert_eq!(
+            with_steps_of(&hot, &worn).to_string(),
+            "1. (operator) Drain the node.\n2. (operator) Look at the fans:\n   `ipmitool sdr`\n3. (operator) Replace it:\n   `nvidia-smi -q`"
+        );
+        assert_eq!(with_steps_of(&hot, &hot).to_string(), hot.to_string());
+    }
 
     #[test]
     fn a_command_stands_for_each_subject() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::evidence::{Pass, evidence_line};
 use super::failure::{Failure, Key};
 use super::peers;
-use super::remedy::{SUBJECTS, for_each_subject};
+use super::remedy::{SUBJECTS, for_each_subject, with_steps_of};
 use super::waived_finding::WaivedFinding;
 use crate::check::{Catalogue, Outcome, PremiseWords, Verdict};
 use crate::diagnosis::{self, FactRelations, FailedCheck};
@@ -92,7 +92,7 @@ impl Writer<'_> {
             if ids.len() > 1 && ids.iter().any(|id| is_apart(*id)) {
                 for (at, id) in cause.failures.iter().zip(ids) {
                     let mut failure = self.failure(&failed[*at], id, false);
-                    self.advise(&mut failure, &[id]);
+                    self.advise(&mut failure, &[failed[*at].check], &[id]);
                     causes.push((id, vec![failure]));
                 }
                 continue;
@@ -100,7 +100,8 @@ impl Writer<'_> {
             let own = cause.failures.iter();
             let own = own.map(|at| self.failure(&failed[*at], subjects[*at], false));
             let mut failures: Vec<Failure> = own.collect();
-            self.advise(&mut failures[0], &ids);
+            let own: Vec<usize> = cause.failures.iter().map(|at| failed[*at].check).collect();
+            self.advise(&mut failures[0], &own, &ids);
             let is_said = failures[0].presumed;
             small_sort::by_key(&mut cause.consequences, |at| {
                 let id = &self.catalogue.checks[failed[*at].check].id;
@@ -139,13 +140,26 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds to the first failure of a cause what decided it, and what to do about all of them.
-    fn advise(&self, leader: &mut Failure, ids: &[Id]) {
+    /// Adds to the first failure of a cause what decided it, and what to do about all of them:
+    /// failures of these cases, each for the subject at its place.
+    fn advise(&self, leader: &mut Failure, checks: &[usize], ids: &[Id]) {
+        let mut of_cases: Vec<(usize, Vec<Sentence>)> = Vec::new();
+        for (case, id) in checks.iter().zip(ids).take(SUBJECTS) {
+            let check = &self.catalogue.checks[*case];
+            let rendered = check
+                .advice()
+                .fix
+                .render_each(self.facts, *id, &check.limits);
+            match of_cases.iter_mut().find(|(of, _)| of == case) {
+                Some((_, known)) => known.extend(rendered),
+                None => of_cases.push((*case, rendered.into_iter().collect())),
+            }
+        }
+        let each = of_cases.into_iter();
+        let remedies = each.map(|(_, rendered)| for_each_subject(rendered.into_iter()));
+        let remedy = remedies.reduce(|known, more| with_steps_of(&known, &more));
+        leader.remedy = remedy.unwrap_or_default();
         let check = &self.catalogue.checks[leader.check];
-        let fix = &check.advice().fix;
-        let each = ids.iter().take(SUBJECTS);
-        let each = each.flat_map(|id| fix.render_each(self.facts, *id, &check.limits));
-        leader.remedy = for_each_subject(each);
         let evidence = check.evidence(self.facts, ids[0]).into_iter();
         leader.evidence = evidence.map(evidence_line).collect();
     }

@@ -44,7 +44,7 @@ fn the_eight_arms_that_somebody_measured() {
         headline.starts_with("NCCL_IB_DISABLE=1 changes nothing in 4 of 4 pairs"),
         "{headline}"
     );
-    let ib = finding(&value, "ablation/ib-off-settles-nothing").unwrap();
+    let ib = finding(&value, "ablation/settles-nothing").unwrap();
     for words in [
         "not even where P2P and shared memory are off",
         "RDMA was never in use, or the network is not the bottleneck",
@@ -54,7 +54,7 @@ fn the_eight_arms_that_somebody_measured() {
     }
     let p2p = finding(&value, "ablation/p2p-off-costs").unwrap();
     assert!(p2p.contains("28 % if nothing else is off"), "{p2p}");
-    let shm = finding(&value, "ablation/shm-off-costs-without-p2p").unwrap();
+    let shm = finding(&value, "ablation/shm-off-costs").unwrap();
     assert!(
         shm.contains("with NCCL_P2P_DISABLE=1 it costs another 11–12 %"),
         "{shm}"
@@ -83,11 +83,11 @@ fn the_eight_arms_that_somebody_measured() {
 fn how_many_nodes_took_part_decides_what_a_table_says_of_the_network() {
     // On one node nothing crosses the network: that it may not changes nothing, and means nothing.
     let value = json(&["ablate", "--table", SEED, "--nodes", "1"]);
-    assert_eq!(finding(&value, "ablation/ib-off-settles-nothing"), None);
+    assert_eq!(finding(&value, "ablation/settles-nothing"), None);
     assert!(finding(&value, "ablation/p2p-off-costs").is_some());
     // Where nobody says it, the question is open all the same.
     let value = json(&["ablate", "--table", SEED]);
-    assert!(finding(&value, "ablation/ib-off-settles-nothing").is_some());
+    assert!(finding(&value, "ablation/settles-nothing").is_some());
 }
 
 #[test]

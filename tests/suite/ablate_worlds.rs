@@ -121,16 +121,16 @@ fn rdma_that_is_not_in_use_or_broken_or_not_the_bound() {
 #[test]
 fn runs_that_fail_hang_or_are_wrong_name_what_cures_them() {
     let args = [&ONCE[..], &["--deadline", "20"]].concat();
-    let open = ["ablation/p2p-off-settles-nothing"];
-    if verdict("small-shm", &args, "ablation/shm-off-cures", &open).is_none() {
+    let open = ["ablation/settles-nothing"];
+    if verdict("small-shm", &args, "ablation/change-cures", &open).is_none() {
         return;
     }
     let p2p = ["--only", "--arm", "NCCL_P2P_DISABLE=1", "--deadline", "20"];
     let p2p = [&ONCE[..], &p2p].concat();
-    verdict("wrong", &p2p, "ablation/p2p-off-cures", &[]);
+    verdict("wrong", &p2p, "ablation/change-cures", &[]);
     // On a machine that is busy beyond measure the arm that would end well does not end in time either.
     let hangs = ablate("hangs", &p2p).unwrap();
-    let named = ["ablation/p2p-off-cures", "bench/rank-hung"];
+    let named = ["ablation/change-cures", "bench/rank-hung"];
     assert!(hangs.causes().iter().all(|one| named.contains(one)));
     assert_eq!((hangs.causes().len(), hangs.status), (1, 2));
 }
@@ -153,7 +153,7 @@ fn one_gpu_that_is_slow() {
 #[test]
 fn rails_that_are_slow_to_change_and_an_algorithm_that_nccl_does_not_choose() {
     let rails = [&ONCE[..], &["--only", "--with", "cross-nic"]].concat();
-    let Some(rails) = verdict("cross-nic", &rails, "ablation/cross-nic-matters", &[]) else {
+    let Some(rails) = verdict("cross-nic", &rails, "ablation/change-faster", &[]) else {
         return;
     };
     let said = rails.value["report"]["headline"].as_str().unwrap();
@@ -185,18 +185,12 @@ fn a_variable_that_takes_nothing_away_is_no_ablation() {
 fn a_baseline_that_is_noisy_or_drifts_gives_no_confident_verdict() {
     let args = ["--rounds", "3", "--time-budget", "600", "--only", "--with"];
     let args = [&args[..], &["cross-nic"]].concat();
-    let Some(drifts) = verdict("drifts", &args, "ablation/baseline-drifts", &[]) else {
+    let Some(drifts) = verdict("drifts", &args, "ablation/unsteady", &[]) else {
         return;
     };
     assert!(drifts.notes().is_empty(), "{:?}", drifts.notes());
     // Noise may look like a drift; it is one of both, and nothing is drawn from the arms.
     let noisy = ablate("noisy", &args).unwrap();
     let causes = noisy.causes();
-    assert!(
-        matches!(
-            causes[..],
-            ["ablation/baseline-drifts" | "ablation/baseline-noisy"]
-        ),
-        "{causes:?}"
-    );
+    assert!(matches!(causes[..], ["ablation/unsteady"]), "{causes:?}");
 }

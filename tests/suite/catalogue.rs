@@ -10,7 +10,7 @@ fn ids_are_sorted_and_unique() {
         catalogue
             .checks
             .iter()
-            .map(|c| c.id.clone())
+            .map(|c| (c.id.clone(), c.case.clone()))
             .collect::<Vec<_>>()
     };
     assert_eq!(ids(&catalogue), ids(&whole));
@@ -18,10 +18,14 @@ fn ids_are_sorted_and_unique() {
         catalogue
             .checks
             .windows(2)
-            .all(|pair| pair[0].id < pair[1].id)
+            .all(|pair| pair[0].id <= pair[1].id)
     );
+    let mut cases: Vec<_> = catalogue.checks.iter().map(|check| &check.case).collect();
+    cases.sort();
+    assert!(cases.windows(2).all(|pair| pair[0] < pair[1]));
     for check in &catalogue.checks {
         assert_eq!(check.path, format!("checks/{}.toml", check.id));
-        assert!(catalogue.get(&check.id).is_some());
+        assert_eq!(catalogue.get(&check.id).unwrap().id, check.id);
+        assert_eq!(catalogue.get(&check.case).unwrap().id, check.id);
     }
 }

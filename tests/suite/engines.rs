@@ -46,9 +46,9 @@ fn a_step_of_slurm_joins_by_itself_and_a_batch_step_stays_alone() {
     );
     let report = step.report();
     assert_eq!(report.nodes(), ["n1", "n2", "n3"]);
-    let of_cluster = ["cluster/netdev-mtu-differs", "cluster/roce-version-differs"];
+    let of_cluster = ["cluster/gids-differ", "cluster/netdev-mtu-differs"];
     assert_eq!(report.of_cluster(), of_cluster);
-    for (check, odd) in of_cluster.into_iter().zip(["n2", "n3"]) {
+    for (check, odd) in of_cluster.into_iter().zip(["n3", "n2"]) {
         assert_eq!(report.finding(check).unwrap().1, [odd]);
     }
     assert!(

@@ -341,7 +341,7 @@ fn failing(catalogue: &Catalogue, facts: &Facts) -> BTreeMap<(String, String), V
             let check = &catalogue.checks[v.check];
             let origins = check.evidence(facts, v.subject);
             let origins = origins.into_iter().filter_map(|e| e.origin).collect();
-            ((check.id.to_string(), name(v.subject)), origins)
+            ((check.case.to_string(), name(v.subject)), origins)
         })
         .collect()
 }
@@ -386,7 +386,7 @@ fn open(fixture: &str) -> Recording {
 
 fn alone(check: &str) -> Catalogue {
     let mut catalogue = Catalogue::embedded().unwrap();
-    catalogue.checks.retain(|c| *c.id == *check);
+    catalogue.checks.retain(|c| *c.case == *check);
     assert_eq!(catalogue.checks.len(), 1, "{check}");
     catalogue
 }

@@ -176,7 +176,7 @@ fn in_format(format: &str) -> Vec<(&'static str, Vec<u8>)> {
     let waivers = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formats-waivers.toml");
     let entry = doctor(&[
         "waive",
-        "link/polling",
+        "link/not-trained",
         "--until",
         "2099-01-01",
         "--reason",
@@ -222,7 +222,9 @@ fn sarif_fits_its_schema() {
             .flat_map(|run| run["results"].as_array().unwrap());
         let results: Vec<&Value> = results.collect();
         assert!(!results.is_empty(), "{name}");
-        let polling = results.iter().find(|one| one["ruleId"] == "link/polling");
+        let polling = results
+            .iter()
+            .find(|one| one["ruleId"] == "link/not-trained");
         match name {
             "test" => assert_eq!(results[0]["ruleId"], "rdma-doctor/test"),
             "log" => assert!(polling.is_none()),

@@ -166,7 +166,7 @@ fn a_site_sets_the_format_and_limits_and_the_command_line_has_the_last_word() {
     let recording = fixture("modelled-ib-polling.jsonl");
     let config = file(
         "site-format.toml",
-        "format = \"json\"\nskip = [\"link/polling\"]\n",
+        "format = \"json\"\nskip = [\"link/not-trained\"]\n",
     );
     let site = doctor(&["check", "--config", &config, &recording]);
     let report: serde_json::Value = serde_json::from_slice(&site.stdout).unwrap();
@@ -175,7 +175,7 @@ fn a_site_sets_the_format_and_limits_and_the_command_line_has_the_last_word() {
             .as_array()
             .unwrap()
             .iter()
-            .all(|cause| cause["check"] != "link/polling")
+            .all(|cause| cause["check"] != "link/not-trained")
     );
     let text = doctor(&["check", "--config", &config, "--format", "text", &recording]);
     assert!(serde_json::from_slice::<serde_json::Value>(&text.stdout).is_err());
@@ -185,7 +185,7 @@ fn a_site_sets_the_format_and_limits_and_the_command_line_has_the_last_word() {
         "--config",
         &config,
         "--only",
-        "link/polling",
+        "link/not-trained",
         &recording,
     ]);
     assert_eq!(only.status.code(), Some(2));

@@ -367,7 +367,7 @@ fn nodes_of_unknown_kind_with_one_slower_leave_the_comparison_unknown() {
             ..Policy::default()
         },
     );
-    for check in ["cluster/rate-differs", "cluster/hca-count-differs"] {
+    for check in ["cluster/rate-differs", "cluster/counts-differ"] {
         let open = report.open.iter().any(|open| open.check == check);
         let made = report.causes.iter().any(|cause| cause.check == check);
         assert!(open || made, "{check} is open or a finding");

@@ -14,7 +14,7 @@ use crate::place;
 /// A port of a host that works, and one that a subnet manager forgot.
 const ACTIVE: &str = "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 3 sm_lid 1 lmc 0 state ACTIVE physical_state LINK_UP\n";
 const INIT: &str = "link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 65535 sm_lid 0 lmc 0 state INIT physical_state LINK_UP\n";
-const FAULT: &str = "ib/no-subnet-manager";
+const FAULT: &str = "ib/not-configured";
 
 /// What a host's `rdma link` prints.
 fn output(host: &str, link: &str) -> String {

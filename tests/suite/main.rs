@@ -87,6 +87,7 @@ mod rendered;
 mod report_length;
 mod strangers;
 mod style;
+mod texts_beside;
 mod thresholds;
 mod together;
 mod topo;

@@ -577,12 +577,12 @@ fn a_gpu_that_is_ahead_of_its_equals_in_errors_is_noted() {
     let seen = stage.record();
     assert_eq!(seen.gpu(GPUS[2], gpu::PAGES_RETIRED), Some(22));
     let report = judged(&seen.recording);
-    let (severity, sentence) = said(&report, "gpu/pages-retired-above-equals").unwrap();
+    let (severity, sentence) = said(&report, "gpu/memory-wears").unwrap();
     assert_eq!(severity, "note", "{sentence}");
     assert!(sentence.contains(GPUS[2]), "{sentence}");
     // Soon after a boot so many replays are a finding of their own, under which the comparison is folded.
     assert_eq!(seen.gpu(GPUS[6], gpu::PCIE_REPLAYS_ABOVE), Some(40_000));
-    let own = said(&report, "gpu/pcie-replays-above-equals");
+    let own = said(&report, "gpu/pcie-replays");
     let own = own.or_else(|| said(&report, "gpu/pcie-replays"));
     assert!(own.unwrap().1.contains(GPUS[6]));
 }

@@ -165,7 +165,7 @@ pub(crate) fn walk(
 
 #[test]
 fn a_modelled_node_that_loses_a_rail_is_told_waived_and_told_again() {
-    let broken = ["link/polling", "mlx5_2/1"];
+    let broken = ["link/not-trained", "mlx5_2/1"];
     walk("walk-modelled", &[], broken, &|node, to, is_broken| {
         let fixture = match is_broken {
             true => "modelled-ib-polling.jsonl",
@@ -327,7 +327,7 @@ devices = \"examined\"
 path    = \"examined\"
 host    = \"partly\"
 [[cause]]
-check    = \"link/polling\"
+check    = \"link/not-trained\"
 severity = \"warning\"
 subjects = [\"mlx5_2/1\", \"mlx5_3/1\"]
 [[cause]]
@@ -340,8 +340,8 @@ subjects = [\"mlx5_0/1\"]
     assert_eq!(code, 1, "{said}");
     for line in [
         "  - error roce/v2-gid-missing mlx5_0/1",
-        "  - warning link/polling mlx5_3/1",
-        "  ~ link/polling mlx5_2/1: error, was warning",
+        "  - warning link/not-trained mlx5_3/1",
+        "  ~ link/not-trained mlx5_2/1: error, was warning",
         "  area path: not-examined, was examined",
         "n1: headline: mlx5_2/1 is down",
     ] {
@@ -361,7 +361,7 @@ fn check_writes_junit_for_one_recording_and_for_each() {
     for part in [
         "failures=\"1\" errors=\"0\"",
         "<testcase classname=\"rdma-doctor.area\" name=\"ports\"",
-        "<testcase classname=\"rdma-doctor.check\" name=\"link/polling\" time=\"0.000\"><failure message=\"mlx5_2/1 is down",
+        "<testcase classname=\"rdma-doctor.check\" name=\"link/not-trained\" time=\"0.000\"><failure message=\"mlx5_2/1 is down",
     ] {
         assert!(one.contains(part), "{part}: {one}");
     }
@@ -379,7 +379,7 @@ fn check_writes_junit_for_one_recording_and_for_each() {
     let (_, lines) = run(&["check", "--each", "--format", "slurm", &good, &polling]);
     assert_eq!(lines.lines().count(), 2, "{lines}");
     assert!(
-        lines.contains("modelled-ib-polling.jsonl: rdma-doctor: link/polling"),
+        lines.contains("modelled-ib-polling.jsonl: rdma-doctor: link/not-trained"),
         "{lines}"
     );
     // A time series database takes each metric once.

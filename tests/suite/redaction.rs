@@ -91,7 +91,7 @@ fn verdicts(recording: &Recording) -> Vec<String> {
         .map(|verdict| {
             let outcome = format!("{:?}", verdict.outcome);
             let outcome = outcome.split(['(', ' ']).next().unwrap_or("").to_owned();
-            format!("{} {outcome}", catalogue.checks[verdict.check].id)
+            format!("{} {outcome}", catalogue.checks[verdict.check].case)
         })
         .collect();
     all.sort();

@@ -148,14 +148,14 @@ fn a_threshold_that_a_site_sets_changes_the_verdict() {
         // A limit of one check serves others.
         (
             "modelled-ablation-tuned",
-            "ablation/queue-pairs-help",
+            "ablation/change-faster",
             "[\"ablation/not-bound-by-network\"]\nchange = \"95 %\"",
             false,
         ),
         (
             "modelled-ablation-detours",
             "ablation/p2p-off-faster",
-            "[\"ablation/baseline-noisy\"]\nspread = \"50 %\"",
+            "[\"ablation/unsteady\"]\nspread = \"50 %\"",
             true,
         ),
         (
@@ -166,7 +166,7 @@ fn a_threshold_that_a_site_sets_changes_the_verdict() {
         ),
         (
             "modelled-gpu-copies-faults",
-            "p2p/slower-than-equal-pairs",
+            "p2p/copy-slow",
             "[\"p2p/measurement-unsteady\"]\nspread = \"0 %\"",
             false,
         ),

@@ -104,7 +104,7 @@ fn nodes_meet_and_all_carry_the_verdict_that_are_to() {
     let all = end(all.collect());
     let report = all[0].report();
     assert_eq!(report.nodes().len(), 3);
-    let (sentence, _) = report.finding("cluster/roce-version-differs").unwrap();
+    let (sentence, _) = report.finding("cluster/gids-differ").unwrap();
     assert!(sentence.contains("RoCE v1 only"), "{sentence}");
     let status: Vec<i32> = all.iter().map(|one| one.status).collect();
     assert_eq!(status, [2, 2, 0]);
@@ -589,7 +589,7 @@ fn hosts_that_differ_are_named_exactly() {
     assert_eq!(report.nodes(), ["n1", "n2", "n3", "n4", "n5"]);
     for (check, odd, words) in [
         ("cluster/netdev-mtu-differs", "n3", "1500"),
-        ("cluster/roce-version-differs", "n4", "RoCE v1 only"),
+        ("cluster/gids-differ", "n4", "RoCE v1 only"),
         ("cluster/nccl-version-differs", "n5", "2.18.3"),
     ] {
         let (sentence, nodes) = report.finding(check).unwrap();

@@ -120,9 +120,9 @@ fn each_world_has_its_headline_and_no_other() {
     if one_cause("nccl-socket.toml", &once, "ablation/rdma-never-in-use").is_none() {
         return;
     }
-    one_cause("nccl-small-shm-pcie.toml", &once, "ablation/shm-off-cures");
+    one_cause("nccl-small-shm-pcie.toml", &once, "ablation/change-cures");
     one_cause("nccl-ib-broken.toml", &once, "ablation/ib-off-faster");
-    let noisy = one_cause("nccl-noisy.toml", &once, "ablation/baseline-noisy").unwrap();
+    let noisy = one_cause("nccl-noisy.toml", &once, "ablation/unsteady").unwrap();
     // Nothing is drawn from arms that cannot be told from noise.
     let notes = noisy["notes"].as_array().unwrap().iter();
     let drawn = notes.filter(|note| note["check"].as_str().unwrap().starts_with("ablation/"));
@@ -178,7 +178,7 @@ fn what_cures_wrong_results_leads_them() {
         return;
     };
     // Copies between two GPUs are wrong: that they are right without P2P says where.
-    assert_eq!(causes(&value), ["ablation/p2p-off-cures"], "{value}");
+    assert_eq!(causes(&value), ["ablation/change-cures"], "{value}");
     let folded = value["causes"][0]["consequences"].as_array().unwrap();
     assert!(!folded.is_empty());
     assert!(

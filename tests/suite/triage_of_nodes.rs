@@ -342,7 +342,7 @@ fn where_pairs_and_halves_tell_nothing_triage_goes_on_by_itself() {
     let value = replayed(&altered);
     has_cause(
         &value,
-        "ablation/smaller-packets-faster",
+        "ablation/change-faster",
         &[
             "mtu=1280 makes it ",
             " faster: packets of the links' MTU are lost",

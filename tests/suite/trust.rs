@@ -509,17 +509,14 @@ fn the_links_and_the_fabric_of_a_gpu_are_judged_by_its_equals() {
     });
     check(&text, &[]).is(
         2,
-        &[
-            "nvlink/fewer-than-equals",
-            "GPU 3 (0000:2a:00.0): active NVLinks: 0",
-        ],
+        &["nvlink/down", "GPU 3 (0000:2a:00.0): active NVLinks: 0"],
     );
     let text = nvml_otherwise("nvml_links", None, |said| {
         for link in said["links"].as_array_mut().unwrap() {
             link["nvmlDeviceGetNvLinkState"] = 0.into();
         }
     });
-    check(&text, &[]).is(2, &["nvlink/none-up"]);
+    check(&text, &[]).is(2, &["nvlink/down"]);
 }
 
 #[test]

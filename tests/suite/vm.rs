@@ -736,7 +736,7 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
         panic!("{causes:#?}");
     };
     assert!(cause.starts_with("error firewall/roce-blocked"), "{cause}");
-    assert!(wire.contains("network/rate-limited"), "{wire}");
+    assert!(wire.contains("network/queue-limits"), "{wire}");
     assert!(cause.contains("pairs/rdma-fails"), "{cause}");
 
     let socket = said_of(&out, "socket");

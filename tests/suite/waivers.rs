@@ -131,7 +131,7 @@ fn each_case_gives_its_verdict() {
 fn an_entry_that_is_printed_waives_its_finding() {
     let waive = [
         "waive",
-        "link/polling",
+        "link/not-trained",
         "--subject",
         "mlx5_2/1",
         "--until",
@@ -158,7 +158,7 @@ fn an_entry_that_is_printed_waives_its_finding() {
         &["waive", "link/pollin", "--until", "90d", "--reason", "x"][..],
         &[
             "waive",
-            "link/polling",
+            "link/not-trained",
             "--until",
             "2030-02-31",
             "--reason",
@@ -166,17 +166,24 @@ fn an_entry_that_is_printed_waives_its_finding() {
         ],
         &[
             "waive",
-            "link/polling",
+            "link/not-trained",
             "--until",
             "2020-01-01",
             "--reason",
             "x",
         ],
-        &["waive", "link/polling", "--until", "90d", "--reason", " "],
+        &[
+            "waive",
+            "link/not-trained",
+            "--until",
+            "90d",
+            "--reason",
+            " ",
+        ],
         &["waive", "*", "--until", "90d", "--reason", "x"],
         &[
             "waive",
-            "link/polling",
+            "link/not-trained",
             "--nodes",
             "n[1-",
             "--until",
@@ -196,7 +203,7 @@ fn an_entry_that_is_printed_waives_its_finding() {
 fn days_from_now_are_a_date() {
     let out = doctor(&[
         "waive",
-        "link/polling",
+        "link/not-trained",
         "--until",
         "90d",
         "--reason",

@@ -75,7 +75,7 @@ mount -t tmpfs -o size=1m scratch /run/scratch
 cat /dev/zero >/run/scratch/left-by-a-job 2>/dev/null
 TMPDIR=/run/scratch check
 MAKE
-fault tmpdir-absent host/tmpdir-missing <<'MAKE'
+fault tmpdir-absent host/tmp-unusable <<'MAKE'
 TMPDIR=/scratch/job.4711 check
 MAKE
 fault shm-without-inodes rehearsal/shared-memory-fails <<'MAKE'
@@ -182,25 +182,25 @@ check
 MAKE
 
 # NCCL's settings, and those of the launcher.
-fault retries-beyond-field nccl/value-out-of-range <<'MAKE'
+fault retries-beyond-field nccl/value-not-as-written <<'MAKE'
 NCCL_IB_RETRY_CNT=8 check
 MAKE
-fault timeout-beyond-field nccl/value-out-of-range <<'MAKE'
+fault timeout-beyond-field nccl/value-not-as-written <<'MAKE'
 NCCL_IB_TIMEOUT=32 check
 MAKE
-fault level-beyond-field nccl/value-out-of-range <<'MAKE'
+fault level-beyond-field nccl/value-not-as-written <<'MAKE'
 NCCL_IB_SL=16 check
 MAKE
-fault class-beyond-field nccl/value-out-of-range <<'MAKE'
+fault class-beyond-field nccl/value-not-as-written <<'MAKE'
 NCCL_IB_TC=416 check
 MAKE
 fault directory-of-log-absent rehearsal/log-file-fails <<'MAKE'
 NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/scratch/logs/nccl.%h.log check
 MAKE
-fault no-queue-pairs nccl/value-out-of-range <<'MAKE'
+fault no-queue-pairs nccl/value-not-as-written <<'MAKE'
 NCCL_IB_QPS_PER_CONNECTION=0 check
 MAKE
-fault queue-pairs-beyond-table nccl/value-out-of-range <<'MAKE'
+fault queue-pairs-beyond-table nccl/value-not-as-written <<'MAKE'
 NCCL_IB_QPS_PER_CONNECTION=256 check
 MAKE
 fault network-of-no-name nccl/network-unknown <<'MAKE'
@@ -215,19 +215,19 @@ MAKE
 fault tuner-missing nccl/plugin-file-missing <<'MAKE'
 NCCL_TUNER_PLUGIN=/opt/aws-ofi-nccl/lib/libnccl-ofi-tuner.so check
 MAKE
-fault topology-file-missing topology/topo-file-unreadable <<'MAKE'
+fault topology-file-missing topology/topo-file-unusable <<'MAKE'
 NCCL_TOPO_FILE=/opt/topo/ndv5-topo.xml check
 MAKE
-fault configuration-file-missing nccl/file-unreadable <<'MAKE'
+fault configuration-file-missing nccl/file-not-read <<'MAKE'
 NCCL_CONF_FILE=/etc/site/nccl.conf check
 MAKE
 # Of IPv6 addresses NCCL takes no GID of another version than it is told; of IPv4 addresses it does.
-fault roce-v1-asked nccl/gid-default-not-routable <<'MAKE'
+fault roce-v1-asked nccl/gid-not-routable <<'MAKE'
 undo+=("ip address del fd00:77::1/64 dev eth0")
 ip address add fd00:77::1/64 dev eth0 nodad
 NCCL_IB_ADDR_FAMILY=AF_INET6 NCCL_IB_ROCE_VERSION_NUM=1 check
 MAKE
-fault family-without-address nccl/gid-default-not-routable <<'MAKE'
+fault family-without-address nccl/gid-not-routable <<'MAKE'
 NCCL_IB_ADDR_FAMILY=AF_INET6 check
 MAKE
 fault master-unresolvable setting/rendezvous-name-unresolvable <<'MAKE'

@@ -1,7 +1,9 @@
 //! Checks of several cases: what a case takes over, and by what it is named.
 
-use super::super::{Catalogue, Check, Severity, SiteFile, Waivers, try_example};
 use super::{RATE_DEGRADED, load_cases, named};
+use crate::check::{
+    Catalogue, Check, Severity, SiteFile, Waivers, areas, judge_waived, try_example,
+};
 use crate::diagnosis::{FactRelations, diagnose, failures_of};
 use crate::fact::{Facts, Id, Subject, counter};
 
@@ -126,7 +128,7 @@ fn what_a_case_cannot_say_is_refused() {
 fn cases_of_one_check_are_one_cause() {
     let catalogue = catalogue();
     let (mut facts, _) = counting(2.0);
-    let verdicts = super::super::judge_waived(&catalogue, &mut facts, &[], |_| true);
+    let verdicts = judge_waived(&catalogue, &mut facts, &[], |_| true);
     let (mut failures, subjects) = failures_of(&facts, &verdicts);
     assert_eq!(failures.len(), 2);
     let mut relations = FactRelations::new(&facts, &failures, &subjects);
@@ -136,69 +138,68 @@ fn cases_of_one_check_are_one_cause() {
     assert_eq!(catalogue.count(), 1);
 }
 
+/// The limits of the cases where the site sets these.
+fn limits(text: &str) -> Vec<String> {
+    let mut catalogue = catalogue();
+    catalogue.areas = areas::embedded().unwrap();
+    let file = SiteFile {
+        inside: "limits.toml".into(),
+        name: "/site/limits.toml".into(),
+        text: text.into(),
+    };
+    catalogue.add_site([file]).unwrap();
+    let limits = catalogue.checks.iter().flat_map(|check| &check.limits);
+    limits.map(|(_, value)| value.to_string()).collect()
+}
+
+/// How many cases a pattern chooses.
+fn chosen(pattern: &str) -> usize {
+    let mut catalogue = catalogue();
+    catalogue.select(&[pattern.to_owned()], &[]).unwrap();
+    catalogue.checks.len()
+}
+
+/// Which cases a check explains that names these.
+fn explained(pattern: &str) -> Vec<bool> {
+    let mut other = named("link/other");
+    other.explains = vec![pattern.into()];
+    cases().iter().map(|check| other.explains(check)).collect()
+}
+
+/// How many cases a waiver of this id waives.
+fn waived(id: &str) -> usize {
+    let mut catalogue = catalogue();
+    let entry = format!(
+        "[[waiver]]\ncheck = \"{id}\"\nreason = \"r\"\nowner = \"o\"\nuntil = 2999-01-01\n"
+    );
+    catalogue.waivers = Waivers::read("w".into(), Ok(&entry), &catalogue);
+    let (mut facts, counter) = counting(2.0);
+    let node = facts.ancestor(counter, Subject::Node).unwrap();
+    let recorded = [(node, "2026-01-01T00:00:00Z")];
+    let verdicts = judge_waived(&catalogue, &mut facts, &recorded, |_| true);
+    verdicts
+        .iter()
+        .filter(|v| v.outcome.word() == "waived")
+        .count()
+}
+
 #[test]
 fn a_case_is_named_alone_or_with_its_check() {
-    let limits = |text: &str| {
-        let mut catalogue = catalogue();
-        let file = SiteFile {
-            inside: "limits.toml".into(),
-            name: "/site/limits.toml".into(),
-            text: text.into(),
-        };
-        catalogue.areas = crate::check::areas::embedded().unwrap();
-        catalogue.add_site([file]).unwrap();
-        catalogue
-            .checks
-            .iter()
-            .map(|check| check.limits[0].1.to_string())
-            .collect::<Vec<_>>()
-    };
     assert_eq!(
         limits("[\"link/x-slowly\"]\nrate = \"3 /s\"\n"),
         ["1 /s", "3 /s"]
     );
     assert_eq!(limits("[\"link/x\"]\nrate = \"3 /s\"\n"), ["3 /s", "1 /h"]);
-
-    let chosen = |pattern: &str| {
-        let mut catalogue = catalogue();
-        catalogue.select(&[pattern.to_owned()], &[]).unwrap();
-        catalogue.checks.len()
-    };
     assert_eq!(["link/x", "link/x-slowly", "link/*"].map(chosen), [2, 1, 2]);
-
-    let explains = |pattern: &str| {
-        let mut other = named("link/other");
-        other.explains = vec![pattern.into()];
-        cases()
-            .iter()
-            .map(|check| other.explains(check))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(explains("link/x"), [true, true]);
-    assert_eq!(explains("link/x-slowly"), [false, true]);
-
-    let waived = |id: &str| {
-        let mut catalogue = catalogue();
-        let entry = format!(
-            "[[waiver]]\ncheck = \"{id}\"\nreason = \"r\"\nowner = \"o\"\nuntil = 2999-01-01\n"
-        );
-        catalogue.waivers = Waivers::read("w".into(), Ok(&entry), &catalogue);
-        let (mut facts, counter) = counting(2.0);
-        let node = facts.ancestor(counter, Subject::Node).unwrap();
-        let recorded = [(node, "2026-01-01T00:00:00Z")];
-        let verdicts = super::super::judge_waived(&catalogue, &mut facts, &recorded, |_| true);
-        verdicts
-            .iter()
-            .filter(|v| v.outcome.word() == "waived")
-            .count()
-    };
+    assert_eq!(explained("link/x"), [true, true]);
+    assert_eq!(explained("link/x-slowly"), [false, true]);
     assert_eq!(["link/x", "link/x-slowly"].map(waived), [2, 1]);
 }
 
 #[test]
 fn two_of_one_id_are_refused() {
     let mut catalogue = catalogue();
-    catalogue.areas = crate::check::areas::embedded().unwrap();
+    catalogue.areas = areas::embedded().unwrap();
     let file = SiteFile {
         inside: "link/x-slowly.toml".into(),
         name: "/site/link/x-slowly.toml".into(),

@@ -5,16 +5,14 @@ use crate::check::{
 use crate::fact::{Facts, Subject, kernel_event};
 
 fn two() -> Catalogue {
-    let check = |(id, text): (&'static str, &'static str)| {
-        let cases = read(id, id.into(), text.into()).unwrap();
-        cases.into_iter()
-    };
     let files = [
         ("link/loses-packets", LOSES_PACKETS),
         ("link/rate-degraded", RATE_DEGRADED),
     ];
     Catalogue {
-        checks: files.into_iter().flat_map(check).collect(),
+        checks: (files.into_iter())
+            .flat_map(|(id, text)| read(id, id.into(), text.into()).unwrap())
+            .collect(),
         areas: crate::check::areas::embedded().unwrap(),
         ..Catalogue::default()
     }

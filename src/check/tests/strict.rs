@@ -110,7 +110,7 @@ fn remedy(check: &Check, complain: &mut impl FnMut(String)) {
 
 fn relations(check: &Check, catalogue: &Catalogue, complain: &mut impl FnMut(String)) {
     for pattern in &check.explains {
-        let mut others = catalogue.checks.iter().filter(|c| c.id != check.id);
+        let mut others = catalogue.checks.iter().filter(|c| c.case != check.case);
         if !others.any(|other| other.is_named(pattern)) {
             complain(format!(
                 "`explains` names `{pattern}`, which no other check has"

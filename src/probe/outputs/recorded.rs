@@ -140,6 +140,12 @@ impl Evidence {
         }
     }
 
+    /// Adds one of several texts that were given beside each other: of one machine with the others, unless two of them answer one question.
+    pub fn add_text_beside(&mut self, file: &str, called: &str, text: &str) {
+        self.folder = Some(called.to_owned());
+        self.add_text(file, text);
+    }
+
     /// Adds a file of a bundle: a copy of a file of the machine, what a command printed that its name says, or any text.
     pub fn add_member(&mut self, path: &str, text: &str) {
         let parts: Vec<&str> = path.trim_start_matches("./").split('/').collect();

@@ -31,6 +31,8 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             let rate = BitRate(gigabits.saturating_mul(1_000_000_000));
             facts.set(port, port::CABLE_RATE, line.known(rate));
         }
+        let id = facts.instance(Subject::Netdev, node, device);
+        module(&lines, facts, id);
         return;
     }
     let id = facts.instance(Subject::Netdev, node, device);
@@ -49,6 +51,43 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(id, netdev::COUNTS_DROPS, output.known(false));
         }
         None => {}
+    }
+}
+
+/// What the reading of a lane says that receives no light: `0.0000 mW / -inf dBm`, or the lowest
+/// value that a module has.
+const DARK: [&str; 2] = ["-inf dBm", "-40.00 dBm"];
+
+/// The alarms that a module raises itself, and the lanes at which it receives no light.
+fn module(lines: &BTreeMap<&str, (&str, OutputLine<'_>)>, facts: &mut Facts, id: Id) {
+    let mut alarm: Option<(&str, &OutputLine<'_>)> = None;
+    let mut measured: Option<&OutputLine<'_>> = None;
+    let (mut lanes, mut dark) = (0, 0);
+    for (key, (value, line)) in lines {
+        if key.contains("alarm") {
+            // The first that is raised; until one is, that there are some and none is.
+            let is_raised = *value == "On";
+            if alarm.is_none_or(|known| is_raised && known.0 == "none") {
+                alarm = Some((if is_raised { *key } else { "none" }, line));
+            }
+        } else if key.contains("optical power")
+            && (key.starts_with("Rcvr signal") || key.starts_with("Receiver signal"))
+            && value.ends_with("dBm")
+        {
+            let is_dark = DARK.iter().any(|dark| value.ends_with(dark));
+            lanes += 1;
+            dark += u64::from(is_dark);
+            if measured.is_none() || is_dark && dark == 1 {
+                measured = Some(line);
+            }
+        }
+    }
+    if let Some((name, line)) = alarm {
+        facts.set(id, netdev::MODULE_ALARM, line.known(name.into()));
+    }
+    if let Some(line) = measured {
+        facts.set(id, netdev::DARK_LANES, line.known(dark));
+        facts.set(id, netdev::LANES, line.known(lanes));
     }
 }
 

@@ -1,6 +1,6 @@
 # fault: eth0 lost its addresses: only the link-local GID is left on rxe0
 # topo: rxe
-# expect: roce/v2-gid-link-local-only
+# expect: roce/v2-gid-missing
 # subject: rxe0*
 # exit: 2
 ip -4 address flush dev eth0

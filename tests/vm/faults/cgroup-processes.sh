@@ -1,6 +1,6 @@
 # fault: the control group may have 512 processes
 # topo: rxe
-# expect: tuning/cgroup-processes-limited
+# expect: tuning/processes-limited
 # subject: *
 # exit: 1
 mkdir -p /sys/fs/cgroup/pod

@@ -1,6 +1,6 @@
 # fault: a running job may lock 64 KiB while the shell that looks has no limit
 # topo: rxe
-# expect: job/memlock-low
+# expect: host/memlock-low
 # subject: process *
 # exit: 2
 setpriv --reuid=65534 --regid=65534 --clear-groups prlimit --memlock=65536:65536 sleep 300 &

@@ -1,6 +1,6 @@
 # fault: /etc/nccl.conf with Windows' line ends and quotation marks, read by a NCCL that keeps both
 # topo: rxe
-# expect: nccl/value-mangled
+# expect: nccl/value-not-as-written
 # subject: NCCL_DEBUG
 # exit: 2
 set -e

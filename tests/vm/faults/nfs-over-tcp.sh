@@ -1,6 +1,6 @@
 # fault: /etc/fstab asks for NFS over RDMA, and the directory was mounted by hand over TCP
 # topo: rxe
-# expect: storage/nfs-over-tcp
+# expect: storage/over-tcp
 # subject: /mnt
 # exit: 1
 set -e

@@ -1,6 +1,6 @@
 # fault: the NVMe target behind RDMA is gone, and the controller tries to find it again
 # topo: rxe
-# expect: storage/nvme-not-live
+# expect: storage/session-lost
 # subject: nvme0
 # exit: 2
 set -e

@@ -1,7 +1,7 @@
 # fault: two like devices, one on a link of 100 Gb/s, one of 25 Gb/s
 # topo: rxe
 # options: --qemu-arg -netdev --qemu-arg hubport,id=eth1,hubid=1 --qemu-arg -device --qemu-arg virtio-net-pci,netdev=eth1,mac=52:54:00:77:01:01,romfile=,speed=25000,duplex=full
-# expect: link/sibling-rates-differ
+# expect: link/slower-than-siblings
 # subject: *
 # exit: 1
 set -e

@@ -323,7 +323,7 @@ fn ports_of_ibstat() {
         ibstat("mlx5_5", "Initializing", "LinkUp", "InfiniBand")
     ));
     assert!(
-        failing(&init).contains(&"ib/no-subnet-manager".to_owned()),
+        failing(&init).contains(&"ib/not-configured".to_owned()),
         "{:?}",
         failing(&init)
     );
@@ -352,7 +352,7 @@ fn boards_of_ibv_devinfo_decide() {
         device("mlx5_4", "MT_0000000838", "PORT_DOWN (1)", "POLLING (2)")
     ));
     assert!(
-        failing(&rail).contains(&"link/polling".to_owned()),
+        failing(&rail).contains(&"link/not-trained".to_owned()),
         "{:?}",
         failing(&rail)
     );

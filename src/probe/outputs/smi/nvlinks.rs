@@ -126,6 +126,7 @@ fn judge_inactive(facts: &mut Facts, node: Id) {
         let each_inactive = own.iter().all(|link| link.active == Some(false));
         let all_inactive =
             facts.known(gpu, gpu::NVLINKS_ACTIVE) == Some(0) || own.len() > 1 && each_inactive;
+        let is_told = all_inactive || own.iter().any(|link| link.active.is_some());
         for link in own {
             let is_up_elsewhere = link
                 .number
@@ -134,6 +135,9 @@ fn judge_inactive(facts: &mut Facts, node: Id) {
             if let Fact::Known(_, origin) = facts.get(link.id, nvlink::ACTIVE) {
                 facts.set(link.id, nvlink::ODD_IN_PASTE, Fact::Known(odd, origin));
             }
+        }
+        if !is_told {
+            continue;
         }
         let odd = all_inactive && (on_baseboard || !up_elsewhere.is_empty());
         facts.derive(
