@@ -199,7 +199,7 @@ fn cases(mut head: toml::Table, id: &str) -> Vec<toml::Table> {
 
 /// By what a case is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
 /// read the files, say what is wrong with them.
-fn fields(table: &toml::Table) -> Result<[String; 12], String> {
+fn fields(table: &toml::Table) -> Result<[String; 13], String> {
     let text = |key: &str| {
         let text = table.get(key).and_then(toml::Value::as_str);
         text.unwrap_or_default().to_owned()
@@ -216,6 +216,8 @@ fn fields(table: &toml::Table) -> Result<[String; 12], String> {
         _ => text("premise"),
     };
     let limits: Vec<String> = limits.into_iter().flatten().map(limit).collect();
+    let joins = table.get("joined").and_then(toml::Value::as_array);
+    let joins = joins.into_iter().flatten().map(join);
     let fields = [
         text("id"),
         text("title"),
@@ -228,12 +230,28 @@ fn fields(table: &toml::Table) -> Result<[String; 12], String> {
         text("fails"),
         text("finding"),
         explains.join("\n"),
+        joins.collect::<Vec<_>>().join("\n"),
         limits.join("\n"),
     ];
     match fields.iter().any(|field| field.contains('\0')) {
         true => Err("a NUL in a text".into()),
         false => Ok(fields),
     }
+}
+
+/// A join on a line: subject, condition, kind and sentence, a tab between.
+fn join(row: &toml::Value) -> String {
+    let text = |key: &str| {
+        row.get(key)
+            .and_then(toml::Value::as_str)
+            .unwrap_or_default()
+    };
+    let kind = if row.get("refutes").is_some() {
+        "refutes"
+    } else {
+        "confirms"
+    };
+    [text("with"), text("when"), kind, text(kind)].join("\t")
 }
 
 /// A limit on a line: its name, the kind of its value, and the value, or the values, a tab before each.

@@ -9,6 +9,7 @@
 //! template    sentences with placeholders; `naming` what facts put into them
 //! catalogue   all checks: the built-in ones and a site's own
 //! premise     what a check assumes; stated by a finding if it is unknown
+//! joined      what else one text says of a check's cause
 //! judge       facts and checks become verdicts
 //! variant     what follows from an example: a fact withheld, a comparison at, below and above its value
 //! evidence    the evidence of a verdict, and the missing facts of an open one
@@ -31,6 +32,7 @@ mod file;
 mod finding_source;
 mod glob;
 mod inventory;
+mod joined;
 mod judge;
 mod lexer;
 mod limits;
@@ -61,6 +63,7 @@ pub use evidence::{Evidence, Lacks, MissingFact};
 pub use example::{Example, Expected, try_example};
 pub(crate) use glob::fits as glob_fits;
 pub use inventory::{Inventory, InventoryItem, items_of};
+pub use joined::{Join, join};
 pub use judge::{Missing, Outcome, Pass, Verdict, judge, judge_where};
 pub use premise::{Premise, PremiseWords};
 pub use template::Template;
@@ -139,6 +142,8 @@ pub struct Check {
     finding: finding_source::FindingSource,
     /// Ids, or patterns of ids, of the checks whose failing it explains.
     pub explains: Vec<Arc<str>>,
+    /// What else in the text of an event confirms its cause, or rules it out.
+    pub joined: Vec<Join>,
     /// Thresholds, read as `limit.NAME`, that a site can override.
     pub limits: Vec<(Arc<str>, Value)>,
     /// The file's text; empty of a built-in check, of which the program has the fields.

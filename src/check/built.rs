@@ -10,14 +10,14 @@ use super::diagnostic::{CheckError, Complaint};
 use super::finding_source::FindingSource;
 use super::names::Names;
 use super::premise::{CheckPremise, Premise};
-use super::{Check, Impact, Severity, lexer, typing};
+use super::{Check, Impact, Join, Severity, lexer, typing};
 use crate::fact::{Subject, Value};
 
 /// Of each case, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Id of the case, title, severity, impact, area, subject, premises, applies, fails, finding, explains, limits.
-type Fields = [&'static str; 12];
+/// Id of the case, title, severity, impact, area, subject, premises, applies, fails, finding, explains, joins, limits.
+type Fields = [&'static str; 13];
 
 /// Reads all of them.
 pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
@@ -50,6 +50,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         fails,
         finding,
         explains,
+        joins,
         limits,
     ] = fields;
     let subject = Subject::from_name(subject).ok_or_else(|| no("subject"))?;
@@ -80,6 +81,10 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         fails: typing::condition(fails, names)?,
         finding: FindingSource::Text(finding, OnceLock::new()),
         explains: explains.lines().map(Into::into).collect(),
+        joined: joins
+            .lines()
+            .map(|line| Join::packed(line, names))
+            .collect::<Result<_, _>>()?,
         advice: AdviceSource::Packed(number, OnceLock::new()),
         limits,
         source: "".into(),

@@ -12,7 +12,7 @@ use super::diagnostic::{CheckError, Complaint, SourceString, nearest};
 use super::finding_source::FindingSource;
 use super::names::Names;
 use super::premise::{CheckPremise, Premise};
-use super::{Check, Impact, Severity, Template, lexer, typing};
+use super::{Check, Impact, Join, Severity, Template, lexer, typing};
 use crate::fact::{Subject, Value};
 use crate::sentence::Sentence;
 
@@ -20,15 +20,15 @@ use crate::sentence::Sentence;
 const LARGEST: usize = 256 << 10;
 
 /// The keys of a check, in the order in which a reader wants them.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "title", "severity", "impact", "area", "subject", "premise", "applies", "fails", "finding",
-    "explains", "see", "why", "fix", "limits", "case", "example",
+    "explains", "see", "why", "fix", "joined", "limits", "case", "example",
 ];
 
 /// The keys of a case: its id, and what differs from what the file says of all cases.
-const CASE_KEYS: [&str; 15] = [
+const CASE_KEYS: [&str; 16] = [
     "id", "title", "severity", "impact", "area", "subject", "premise", "applies", "fails",
-    "finding", "explains", "see", "why", "fix", "limits",
+    "finding", "explains", "see", "why", "fix", "joined", "limits",
 ];
 
 /// A TOML document that is a whole file, or the end of one.
@@ -216,6 +216,7 @@ impl<'a, 's> Reader<'a, 's> {
                 self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
             ),
             explains: self.texts("explains")?,
+            joined: self.joined(names)?,
             advice: AdviceSource::Read(self.advice(names)?),
             source: Cow::Borrowed(""),
             path: Cow::Borrowed(""),
@@ -254,6 +255,14 @@ impl<'a, 's> Reader<'a, 's> {
 
     fn string(&self, key: &str) -> Result<&'a str, Complaint> {
         as_text(self.item(key)?)
+    }
+
+    /// What joins other evidence to a finding: the case's own rows, else the file's.
+    fn joined(&self, names: Names<'_>) -> Result<Vec<Join>, Complaint> {
+        let stated = self.case.filter(|case| case.contains_key("joined"));
+        items(stated.unwrap_or(self.table), "joined", "tables: [[joined]]")?
+            .map(|item| Join::read(self.document, item, names))
+            .collect()
     }
 
     /// Reads a string whose errors have places of their own.

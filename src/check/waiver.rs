@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use toml::value::Datetime;
 
-use super::{Catalogue, Check, Outcome, Severity, Verdict, glob, inventory, judge_where};
+use super::{Catalogue, Check, Outcome, Severity, Verdict, glob, inventory, joined, judge_where};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, node, waiver};
 use crate::nodeset;
 
@@ -214,6 +214,7 @@ pub fn judge_waived(
     wanted: impl Fn(Subject) -> bool,
 ) -> Vec<Verdict> {
     catalogue.inventory.state(facts);
+    joined::join(catalogue, facts);
     if catalogue.waivers.entries.is_empty() {
         return judge_where(catalogue, facts, wanted);
     }

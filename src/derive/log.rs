@@ -3,7 +3,11 @@
 
 mod adapter_shares;
 mod benchmark_ceiling;
-mod text_evidence;
+mod common_point;
+mod gid_pair;
+mod gid_table;
+mod one_text;
+mod watchdogs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +19,7 @@ use crate::fact::event::{
 };
 use crate::fact::host::{self, BootstrapKind};
 use crate::fact::run::{self, RdmaFailure};
-use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, node, rank};
+use crate::fact::{Fact, Facts, Gap, Id, Key, Origin, Subject, Typed, env, rank};
 
 /// Works out the derived facts of all runs, and relates hosts with the nodes that were examined
 /// beside the log.
@@ -38,14 +42,7 @@ pub fn derive(facts: &mut Facts) {
             facts.relate(benchmark, run);
         }
         missing_on(facts, &hosts);
-        // What the kernel says in the same stream may be the cause.
-        for node in facts.all(Subject::Node).collect::<Vec<_>>() {
-            if facts.known(node, node::PASTED) == Some(true) {
-                for event in facts.below(node, Subject::KernelEvent).collect::<Vec<_>>() {
-                    facts.relate(event, run);
-                }
-            }
-        }
+        one_text::relate(facts, run, &hosts, &events);
         choices(facts, run, &hosts);
         met(facts, run);
         let begins = begins(facts, run);
@@ -54,6 +51,8 @@ pub fn derive(facts: &mut Facts) {
             // What fails on one host is felt on all of the run.
             facts.relate(id, run);
         }
+        common_point::state_common_points(facts, &events);
+        watchdogs::state_stuck_calls(facts, run, &events);
         lead(facts, run, &events);
         join(facts, run, &hosts);
     }
@@ -125,13 +124,6 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
         }
     });
     facts.know(id, event::REASON, reason, &at);
-    let refuted = text_evidence::is_cause_refuted(facts, run, id);
-    facts.know(id, event::CAUSE_REFUTED, refuted, &at);
-    let confirmation = text_evidence::confirmation(facts, run, id);
-    facts.know(id, event::CAUSE_CONFIRMED, confirmation.is_some(), &at);
-    if let Some(confirmation) = confirmation {
-        facts.know(id, event::CONFIRMED_BY, confirmation.into(), &at);
-    }
     let whom: Arc<str> = match facts.known(id, event::PEER) {
         Some(peer) => format!("its peer ({peer})").into(),
         None => "its peer".into(),
@@ -152,6 +144,16 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
         None => GidScope::Untold,
     };
     facts.know(id, event::GID_SCOPE, scope, &at);
+    gid_pair::state_gid_pair(facts, id, &at);
+    if let (Some(local), Some(remote)) = (
+        facts.known(id, event::DEVICE),
+        facts.known(id, event::PEER_DEVICE),
+    ) && local != remote
+    {
+        let rails =
+            format!("it goes from {local} here to {remote} there: separate rails do not meet");
+        facts.know(id, event::RAILS_DIFFER, rails.into(), &at);
+    }
     let Some(text) = facts.known(id, event::TEXT) else {
         return;
     };

@@ -109,4 +109,6 @@ subject! {
     FAILURE_TEXT: Arc<str> = "failure_text" from "nccl_log";
     /// The completion's status. Source: enum ibv_wc_status, as perftest prints it: "Failed status 12".
     STATUS: u64 = "status" from "nccl_log";
+    /// How many requests had completed when one failed: perftest's `ccnt`.
+    COMPLETED: u64 = "completed" from "nccl_log";
 }

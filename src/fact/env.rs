@@ -39,6 +39,8 @@ subject! {
     MISSING_ON: Arc<str> = "missing_on" from "derive log";
     /// How many these are.
     MISSING_ON_COUNT: u64 = "missing_on_count" from "derive log";
+    /// Whether the GID table that the text shows of this host has an entry at the index that NCCL_IB_GID_INDEX chooses.
+    GID_LISTED: bool = "gid_listed" from "derive log";
     /// Whether the plugin that NCCL_NET_PLUGIN names is among the files that this host looked for and did not find.
     PLUGIN_MISSING: bool = "plugin_missing" from "derive log";
 }

@@ -173,6 +173,18 @@ words! {
         TorchTeardown = "torch-teardown",
         /// A process was ended by a signal, or ended with a status that is not 0.
         ProcessEnded = "process-ended",
+        /// The scheduler lost a node under the job.
+        NodeFailed = "node-failed",
+        /// A change was refused, because the RDMA device belongs to another network namespace.
+        NetnsRefused = "netns-refused",
+        /// The files of RDMA devices in /dev are missing, most often in a container.
+        DeviceFilesMissing = "device-files-missing",
+        /// UCX has no transport of a name that it was told to use.
+        TransportMissing = "transport-missing",
+        /// A GID of one end of a connection, as a test prints it.
+        GidPrinted = "gid-printed",
+        /// A peer answers an echo.
+        PingAnswered = "ping-answered",
         /// NCCL's RAS names a rank that has launched fewer operations than the others.
         RankBehind = "rank-behind",
         /// The scheduler ended the job: at its time limit, or for another job.
@@ -281,6 +293,18 @@ words! {
 }
 
 words! {
+    /// How the two GIDs of a connection differ.
+    pub enum GidPair {
+        /// They do not, as far as can be seen.
+        Alike = "alike",
+        /// One is link-local or an IPv6 address, and the other is not.
+        KindsDiffer = "kinds-differ",
+        /// Both hold IPv4 addresses, of different networks of 24 bits.
+        NetworksDiffer = "networks-differ",
+    }
+}
+
+words! {
     /// Where two ranks are.
     pub enum PeerHost {
         /// On one host.
@@ -331,6 +355,8 @@ subject! {
     PLACE: Arc<str> = "place" from "nccl_log";
     /// The time that is before the first line, as it is there.
     TIME: Arc<str> = "time" from "nccl_log";
+    /// That time in seconds since 1970 by the clock of its writer, if the line has a whole date.
+    AT: Seconds = "at" from "nccl_log";
     /// How long after the run's first time it came.
     AFTER: Seconds = "after" from "nccl_log";
     /// Whether the process had ended its initialisation; unknown if that is not logged.
@@ -351,6 +377,14 @@ subject! {
     PEER: Arc<str> = "peer" from "nccl_log";
     /// The local GID that the line names.
     LOCAL_GID: Arc<str> = "local_gid" from "nccl_log";
+    /// The GID of the other end that the line names.
+    REMOTE_GID: Arc<str> = "remote_gid" from "nccl_log";
+    /// The number of the collective that a watchdog waits for.
+    SEQUENCE: u64 = "sequence" from "nccl_log";
+    /// The collective that a watchdog waits for, with how many elements go in.
+    OPERATION: Arc<str> = "operation" from "nccl_log";
+    /// The group of ranks whose collective that is, as its watchdog names it.
+    GROUP: Arc<str> = "group" from "nccl_log";
     /// What the line reports about the kind of event: `port error`, `client reregistration`; the entry that is not understood.
     DETAIL: Arc<str> = "detail" from "nccl_log";
     /// Whether it is the failure that counts: the first of the run, or one of the same kind; where only consequences are logged, the first of these.
@@ -361,14 +395,14 @@ subject! {
     FAULT: Arc<str> = "fault" from "derive log";
     /// The number of an error of CUDA, found by its text where an older release gives no number; 0 if neither is known.
     CODE: u64 = "code" from "derive log";
-    /// Whether the same text rules out the usual cause of such an event: an unlimited `ulimit -l`
-    /// where memory cannot be locked; an interface that
-    /// the bootstrap uses, or NCCL_COMM_ID, where none is found.
+    /// Whether something else in the same text rules out the usual cause of such an event: a
+    /// `[[joined]]` of a check that applies to it.
     CAUSE_REFUTED: bool = "cause_refuted" from "derive log";
-    /// Whether outputs of tools in the same text make the usual cause of such an event certain: a
-    /// limited `ulimit -l` where memory cannot be locked, what `df` says of /dev/shm.
+    /// What rules it out, with its line.
+    REFUTED_BY: Arc<str> = "refuted_by" from "derive log";
+    /// Whether something else in the same text confirms the usual cause of such an event.
     CAUSE_CONFIRMED: bool = "cause_confirmed" from "derive log";
-    /// What these outputs say, with the line.
+    /// What confirms it, with its line.
     CONFIRMED_BY: Arc<str> = "confirmed_by" from "derive log";
     /// The error by its name or number, or that none is recognised: for what a finding says.
     REASON: Arc<str> = "reason" from "derive log";
@@ -382,6 +416,20 @@ subject! {
     PEER_REACH: PeerReach = "peer_reach" from "derive log";
     /// What the local GID reaches.
     GID_SCOPE: GidScope = "gid_scope" from "derive log";
+    /// How the two GIDs of the connection differ.
+    GID_PAIR: GidPair = "gid_pair" from "derive log";
+    /// The adapter of the other end that the line names.
+    PEER_DEVICE: Arc<str> = "peer_device" from "nccl_log";
+    /// That in a few words, if they do.
+    GIDS_DIFFER: Arc<str> = "gids_differ" from "derive log";
+    /// That the two ends are adapters of different names, in a few words.
+    RAILS_DIFFER: Arc<str> = "rails_differ" from "derive log";
+    /// The peer's address without its port, of a request that failed.
+    PEER_ADDRESS: Arc<str> = "peer_address" from "derive log";
+    /// How many hosts of the log have a failed request to the same peer.
+    HOSTS_OF_PEER: u64 = "hosts_of_peer" from "derive log";
+    /// How many peers failed requests over the same adapter of this host had.
+    PEERS_OF_ADAPTER: u64 = "peers_of_adapter" from "derive log";
     /// Whether the two ranks that the line names are on one host.
     SAME_HOST: PeerHost = "same_host" from "derive log";
     /// Whether the line says that versions do not fit each other.

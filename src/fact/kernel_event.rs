@@ -89,6 +89,10 @@ words! {
         DiskFailed = "disk-failed",
         /// NVIDIA: the driver cannot read which NVLinks found a peer, and tries again and again.
         NvlinkDiscovery = "nvlink-discovery",
+        /// NVIDIA: an Xid that follows from an earlier one, which the line names; the code is that one's.
+        XidEcho = "xid-echo",
+        /// A line that says error and is known to mean nothing.
+        Harmless = "harmless",
         /// A driver of RDMA devices or GPUs reports a trouble that is of no other class.
         Uncatalogued = "uncatalogued",
     }
@@ -150,6 +154,10 @@ subject! {
     AGED: bool = "aged" from "kernel_log";
     /// How long ago the last such line was logged, as a sentence says it: "5 min ago", "(age unknown)".
     AGE: Arc<str> = "age" from "kernel_log";
+    /// The last such line's own time, in seconds since 1970 by its machine's clock. Only of lines that somebody kept, as `dmesg -T` dates them.
+    AT: Seconds = "at" from "kernel_log";
+    /// Whether a failure of RDMA in the same text may follow from it: by their times, or where these are not both known.
+    FELT: bool = "felt" from "derive log";
     /// Whether the last such line is of this boot. The files of log daemons hold earlier boots too.
     THIS_BOOT: bool = "this_boot" from "kernel_log";
     /// What the lines are about: a PCI address, a device, a task; "none" if they name nothing.

@@ -227,6 +227,8 @@ subject! {
     /// Whether the port is down while more than half of the ports of the same type and link layer that `ibstat` printed are active; false where
     /// its board is known too, since that decides. Only of what tools printed.
     ODD_IN_PASTE: bool = "odd_in_paste" from "outputs";
+    /// The rate of most active ports of its type in the same output; its own where no rate is the most frequent. Only of what tools printed.
+    EQUALS_RATE: BitRate = "equals_rate" from "outputs";
     /// What the output says of a port that is not active: "down (polling)"; "none" if it is active.
     /// Only of what tools printed.
     LISTED_AS: Arc<str> = "listed_as" from "outputs";

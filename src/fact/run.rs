@@ -175,6 +175,12 @@ subject! {
     FOLLOWED: u64 = "followed" from "derive log";
     /// The classes of the events that followed the failure that counts.
     FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive log";
+    /// Which ranks are behind the others, by the collectives that their watchdogs wait for.
+    BEHIND: Arc<str> = "behind" from "derive log";
+    /// Whether ranks called different collectives in one place, by what their watchdogs wait for.
+    CALLS_DIFFER: bool = "calls_differ" from "derive log";
+    /// What they called.
+    DIFFERING: Arc<str> = "differing" from "derive log";
     /// Whether ranks got past the bootstrap, where they meet: a line tells of their nodes, of channels, or of an initialisation that ended.
     MET: bool = "met" from "derive log";
 }

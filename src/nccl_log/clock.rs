@@ -18,6 +18,36 @@ impl Time {
     }
 }
 
+/// The names of months as ctime(3) has them.
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// The time of a line of the kernel, with its year: as `dmesg -T` has it, or before the line's words.
+pub fn of_kernel_line(line: &str) -> Option<Time> {
+    let in_brackets = line.split('[').skip(1).take(4).find_map(of_ctime);
+    let found = in_brackets.or_else(|| Some(last(line.as_bytes())?.0));
+    found.filter(|time| time.year)
+}
+
+/// `Fri Jan  2 03:03:58 2026] text`
+fn of_ctime(line: &str) -> Option<Time> {
+    let (stamp, _) = line.split_once(']')?;
+    let words: Vec<&str> = stamp.split_whitespace().collect();
+    let [_, month, day, time, year] = words.as_slice() else {
+        return None;
+    };
+    let month = MONTHS.iter().position(|name| name == month)? as u32 + 1;
+    let mut of_day = time.splitn(3, ':').map(|part| part.parse::<u32>().ok());
+    let (hours, minutes, seconds) = (of_day.next()??, of_day.next()??, of_day.next()??);
+    let days = days(year.parse().ok()?, month, day.parse().ok()?);
+    Some(Time {
+        seconds: days as f64 * 86400.0 + f64::from(hours * 3600 + minutes * 60 + seconds),
+        year: true,
+        zone: false,
+    })
+}
+
 /// The last time in a text, and where it begins and ends.
 pub fn last(text: &[u8]) -> Option<(Time, usize, usize)> {
     // A time has colons after its hours and minutes: only there can one be.
@@ -138,4 +168,33 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
     let of_year =
         (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + i64::from(day) - 1;
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernel_have_the_time_of_their_form() {
+        let stamps = [
+            "[Fri Jan  2 03:03:58 2026] mlx5_core 0000:3b:00.0 ens3f0: Link down",
+            "Jan  2 03:03:58 n1 kernel: [Fri Jan  2 03:03:58 2026] mlx5_core",
+            "2026-01-02T03:03:58 n1 kernel: mlx5_core 0000:3b:00.0 ens3f0: Link down",
+        ];
+        for line in stamps {
+            let time = of_kernel_line(line);
+            assert_eq!(
+                time.map(|time| time.seconds),
+                Some(1_767_323_038.0),
+                "{line}"
+            );
+        }
+        for line in [
+            "[ 1234.567890] mlx5_core 0000:3b:00.0 ens3f0: Link down",
+            "Jan  2 03:03:58 n1 kernel: mlx5_core 0000:3b:00.0 ens3f0: Link down",
+            "[Fri Jan  2 03:03 2026] cut",
+        ] {
+            assert_eq!(of_kernel_line(line), None, "{line}");
+        }
+    }
 }

@@ -68,11 +68,17 @@ impl ClassCache {
     }
 }
 
+/// Classes of lines that report no failure: they say something of one beside which they stand.
+const EVIDENCE: [&str; 2] = ["ping-answered", "gid-printed"];
+
 /// Whether a line of a program other than NCCL says what went wrong, and not only that something did.
 pub fn names_cause(line: &[u8]) -> bool {
     let Some(row) = match_framework(line) else {
         return failure_words::says_failure(line);
     };
+    if EVIDENCE.contains(&class(row)) {
+        return false;
+    }
     let general = [
         "exception",
         "torch-teardown",

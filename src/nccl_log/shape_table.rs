@@ -25,7 +25,7 @@ pub(super) fn needles() -> impl Iterator<Item = &'static str> {
         let rarest = needles
             .iter()
             .max_by_key(|needle| (is_name(needle), needle.len()));
-        rarest.copied()
+        rarest.map(|needle| needle.trim_start_matches('^'))
     })
 }
 

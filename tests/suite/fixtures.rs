@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rdma_doctor::check::{Catalogue, Check};
-use rdma_doctor::check::{Outcome, judge};
+use rdma_doctor::check::{Outcome, join, judge};
 use rdma_doctor::examine::{many, one, recording_text};
 use rdma_doctor::fact::{Facts, Id, Subject};
 use rdma_doctor::probe::{Ask, PROBES, outputs};
@@ -85,7 +85,8 @@ type Row = (usize, Arc<str>, &'static str);
 
 /// Every verdict, in the order in which they are given.
 fn rows(catalogue: &Catalogue, recording: &Recording) -> (Vec<Row>, Facts) {
-    let (facts, _) = one::facts(std::slice::from_ref(recording));
+    let (mut facts, _) = one::facts(std::slice::from_ref(recording));
+    join(catalogue, &mut facts);
     let mut names: HashMap<Id, Arc<str>> = HashMap::new();
     let verdicts = judge(catalogue, &facts);
     let several = facts.all(Subject::Measurement).count() > 1;

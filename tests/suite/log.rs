@@ -346,7 +346,7 @@ fn the_first_failure_counts_however_much_stands_before_it() {
     text += "step 1 loss 9.1\nstep 2 loss 9.0\nstep 3 loss 8.9\n";
     text += &(1000..3000).map(request).collect::<String>();
     let log = of(&text);
-    assert_eq!(log.report.causes[0].check, "log/peer-silent");
+    assert_eq!(log.report.causes[0].check, "log/peer-stopped-answering");
     let sentence = &log.report.causes[0].sentence;
     assert!(
         sentence.to_string().contains("10.1.4.0<4791>"),
@@ -556,6 +556,47 @@ dunlin1$ ib_read_bw -d mlx5_9 -q 4 -D 5 --report_gbits 10.2.0.2
  65536      352343           0.00               36.90                0.070380
 ";
 
+/// What checks join, and lines that a text has beside NCCL's.
+const SITUATION: &str = "\
+emu6:88:99 [0] NCCL INFO NCCL_IB_GID_INDEX set by environment to 5.
+emu6:88:99 [0] NCCL INFO NCCL_COLLNET_ENABLE set by environment to 1.
+emu6:88:99 [0] sharp_plugin.c:302 NCCL WARN SHARP group create: Streaming Tree lock failed (-18)
+emu6:88:99 [0] NCCL INFO NET/IB : No device found.
+[1720000000.112233] [emu6:99:0]     ucp_context.c:1023 UCX  WARN  transport 'rc_x' is not available, please use one or more of: posix, self, shm, sysv, tcp
+ls: cannot access '/dev/infiniband': No such file or directory
+srun: error: Node failure on emu7
+Exiting.. can not change : incorrect RDMA subsystem network namespace
+emu6:88:99 [0] misc/ibvwrap.cc:323 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument
+[ 9120.100200] NVRM: Xid (PCI:0000:3b:00): 45, pid=77, name=python3, Ch 00000008 caused by previous Xid 79
+[ 9121.100200] infiniband mlx5_1: dump_cqe:272:(pid 709): dump error cqe
+emu6$ show_gids
+DEV     PORT    INDEX   GID                                     IPv4            VER     DEV
+---     ----    -----   ---                                     ------------    ---     ---
+mlx5_1  1       3       0000:0000:0000:0000:0000:ffff:0a1f:0006 10.31.0.6       v2      ens5f0
+emu6$ ibstat
+CA 'mlx5_0'
+	CA type: MT4129
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 400
+		Link layer: InfiniBand
+CA 'mlx5_1'
+	CA type: MT4129
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 200
+		Link layer: InfiniBand
+CA 'mlx5_2'
+	CA type: MT4129
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 400
+		Link layer: InfiniBand
+";
+
 /// A line of a program that nobody knows, and none after it that shows that the job went on.
 const UNCATALOGUED: &str = "\
 dunlin1:77:90 [0] NCCL INFO Using network IB
@@ -602,6 +643,11 @@ fn the_fixtures_are_those_of_the_generator() {
             "generated-log-refuted",
             "failures of which the same text rules out the usual cause, and others beside them",
             REFUTED.to_owned(),
+        ),
+        (
+            "generated-log-situation",
+            "a text with outputs of tools that confirm the causes of failures, and rule them out",
+            SITUATION.to_owned(),
         ),
         (
             "generated-log-uncatalogued",
@@ -818,7 +864,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 27] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 35] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -843,7 +889,15 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 27] = [
     ("log/one-adapter-carries-all", "symptoms/joined.md"),
     ("log/rank-behind", "symptoms/joined.md"),
     ("log/test-slow-for-gpus", "cases/test-results.md"),
+    ("log/device-files-missing", "symptoms/situation.md"),
     ("log/failure-recovered", "cases/outcome.md"),
+    ("log/gid-index-empty", "symptoms/situation.md"),
+    ("log/netns-refused", "symptoms/situation.md"),
+    ("log/node-failed", "symptoms/situation.md"),
+    ("log/pasted-no-gids", "symptoms/situation.md"),
+    ("log/pasted-rate-low", "symptoms/situation.md"),
+    ("log/sharp-unavailable", "symptoms/refuted.md"),
+    ("log/transport-missing", "symptoms/situation.md"),
     ("log/shutdown-noise", "cases/outcome.md"),
     ("log/warning-before-failure", "cases/outcome.md"),
 ];

@@ -61,15 +61,12 @@ impl Event {
         let code = match class {
             Xid if !line.contains("Xid (") => Some(FELL_OFF_CODE),
             Xid | SXid => number_after(line, "): "),
+            XidEcho => number_after(line, "caused by previous Xid "),
             RecoveryAction => recovery_action(line),
             _ => None,
         };
         // Xid 154 is a class of its own.
         if class == Xid && code == Some(154) || class == RecoveryAction && code.is_none() {
-            return None;
-        }
-        // The one before it is the fault.
-        if class == Xid && line.contains("caused by previous Xid") {
             return None;
         }
         // A clean look at the counters says `no` or 0; registers of a GPU that sleeps read as ones, 1048560 errors and more with each look.

@@ -437,7 +437,6 @@ fn names_uncatalogued(facts: &Facts) -> bool {
 fn a_driver_s_trouble_of_no_class_is_quoted_once() {
     let troubles = [
         "infiniband mlx5_0: dump_cqe:272:(pid 709): dump error cqe",
-        "nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing",
         "infiniband qib0: Couldn't register device with driver model",
         "infiniband mlx5_0: reg_mr_callback:104:(pid 376): async reg mr failed. status -11",
         "mlx5_core 0000:1a:00.0: mlx5_crdump_collect:50:(pid 2415): crdump: failed to lock vsc gw err -16",

@@ -17,12 +17,33 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
     facts.set_members(Subject::Benchmark, Facts::CLUSTER, members);
     for (file, digest) in files {
         for block in digest.outputs.iter().filter(|block| block.tool() == "log") {
-            if let Some(id) = table(file, block, facts) {
+            if let Some(id) = table(file, block, facts)
+                .or_else(|| ranks_alone(file, &digest.outputs, block, facts))
+            {
                 benchmark_ranks::state(file, &digest.outputs, block, facts, id);
                 stated_ports(file, &digest.outputs, facts, id);
             }
         }
     }
+}
+
+/// A list of ranks of which the text shows no table: it alone tells whether the processes joined.
+fn ranks_alone(file: &Arc<str>, all: &[Block], block: &Block, facts: &mut Facts) -> Option<Id> {
+    let has_table = all.iter().any(|other| other.is_benchmark("nccl-tests"));
+    let jobs = benchmark_ranks::jobs(file, block);
+    if has_table || jobs.len() < 2 {
+        return None;
+    }
+    let first = output_line::lines(file, &block.lines).next()?;
+    let place = super::place(file, first.number);
+    let name = format!("{} at {place}", BenchmarkTool::NcclTests.word());
+    let id = facts.instance(Subject::Benchmark, Facts::CLUSTER, &name);
+    facts.set(id, fact::TOOL, first.known(BenchmarkTool::NcclTests));
+    facts.set(id, fact::PLACE, first.known(place.into()));
+    facts.set(id, fact::ROWS, first.known(0));
+    let count = jobs.len() as u64;
+    facts.set(id, fact::JOBS, jobs.first()?.known(count));
+    Some(id)
 }
 
 fn table(file: &Arc<str>, block: &Block, facts: &mut Facts) -> Option<Id> {
@@ -411,6 +432,10 @@ fn perftest<'p>(
                 }
                 last = Some(line);
             }
+        }
+        let completed = text.split("ccnt=").nth(1);
+        if let Some(completed) = completed.and_then(|count| count.parse().ok()) {
+            facts.set(id, fact::COMPLETED, line.known(completed));
         }
         if let Some(device) = value("Device") {
             facts.set(id, fact::DEVICE, line.known(device.into()));

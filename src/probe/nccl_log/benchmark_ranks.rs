@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::fact::benchmark as fact;
 use crate::fact::{Fact, Facts, Id};
-use crate::probe::outputs::output_line::lines;
+use crate::probe::outputs::output_line::{OutputLine, lines};
 use crate::tool_output::Block;
 
 /// The second word of such a list.
@@ -23,9 +23,7 @@ pub(super) fn state(file: &Arc<str>, all: &[Block], table: &Block, facts: &mut F
     let last_table = before().filter(|block| block.is_benchmark("nccl-tests"));
     let last_table = last_table.filter_map(begins).max();
     let of_table = lists().filter(|list| begins(list) > last_table);
-    let jobs =
-        of_table.flat_map(|list| lines(file, &list.lines).filter(|line| is_first(line.text)));
-    let jobs: Vec<_> = jobs.collect();
+    let jobs: Vec<_> = of_table.flat_map(|list| jobs(file, list)).collect();
     if table.is_benchmark("nccl-tests") {
         let how = "lines of ranks 0 before the table";
         let count = jobs.len() as u64;
@@ -58,6 +56,13 @@ pub(super) fn state(file: &Arc<str>, all: &[Block], table: &Block, facts: &mut F
     facts.set(id, fact::HOSTS, first.known(hosts.len() as u64));
     let models: Vec<&str> = models.into_iter().collect();
     facts.set(id, fact::GPUS, first.known(models.join(", ").into()));
+}
+
+/// The lines of ranks 0 in a list: each job has one.
+pub(super) fn jobs<'p>(file: &'p Arc<str>, list: &'p Block) -> Vec<OutputLine<'p>> {
+    let of_list = list.is_benchmark(LIST);
+    let all = lines(file, &list.lines).filter(|line| of_list && is_first(line.text));
+    all.collect()
 }
 
 /// The hosts of a list of ranks.

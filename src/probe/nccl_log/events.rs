@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::fields::{Fields, role};
+use super::fields::{Fields, is_felt, is_origin, role};
 use super::line::{LAST_ERROR, Line};
 use super::outcome::{Failure, LinePosition, OutcomeWithProof, RunCourse, RunEndings};
 use super::{INFO, RunView, not_logged};
@@ -152,6 +152,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     }
     share_reasons(&mut events);
     name_loopback(&mut events);
+    share_printed_gids(&mut events);
     let course = RunCourse::of(view);
     date_completions(&course, &mut events);
     let failures = failures(view, &events);
@@ -240,6 +241,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             (fact::RANK, event.rank),
             (fact::STATUS, fields.status),
             (fact::VENDOR_ERR, fields.vendor_err),
+            (fact::SEQUENCE, fields.sequence),
         ] {
             if let Some(value) = value {
                 facts.know(id, key, value, &origin);
@@ -254,6 +256,10 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             (fact::DEVICE, fields.device),
             (fact::PEER, fields.peer),
             (fact::LOCAL_GID, fields.local_gid),
+            (fact::REMOTE_GID, fields.remote_gid),
+            (fact::PEER_DEVICE, fields.peer_device),
+            (fact::OPERATION, fields.operation.as_deref()),
+            (fact::GROUP, fields.group),
             (fact::DETAIL, fields.detail),
         ] {
             if let Some(value) = value {
@@ -265,6 +271,9 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
             .and_then(|(start, time)| time.since(start))
         {
             facts.know(id, fact::AFTER, Seconds(after), &origin);
+        }
+        if let Some(time) = event.line.time.filter(|time| time.year) {
+            facts.know(id, fact::AT, Seconds(time.seconds), &origin);
         }
         match event.phase {
             Some(phase) => facts.know(id, fact::PHASE, phase, &origin),
@@ -321,18 +330,22 @@ fn fail_exhausted_retries(events: &mut [Event<'_, '_>]) {
 /// NCCL's connect exchanges addresses over TCP and posts nothing over RDMA (net_ib/connect.cc of
 /// 2.30.7), so that `Init COMPLETE` does not show that a request ever got through: a collective that
 /// finished does.
-fn date_completions(course: &RunCourse<'_, '_>, events: &mut [Event<'_, '_>]) {
+fn date_completions<'d>(course: &RunCourse<'_, 'd>, events: &mut [Event<'_, 'd>]) {
     for event in events
         .iter_mut()
         .filter(|e| e.class == LogClass::Completion)
     {
-        if event.phase == Some(Phase::Running) {
-            event.phase = match course.had_worked(LinePosition::of(event.line)) {
-                Some(true) => Some(Phase::Running),
-                Some(false) => Some(Phase::Init),
-                None => None,
-            };
-        }
+        let process = RunView::writer_process(event.line);
+        // It began and did not end: steps that stand before are not its own.
+        let is_within = event.phase == Some(Phase::Init)
+            && process.is_some_and(|process| course.has_begun(process));
+        let worked = course.had_worked(LinePosition::of(event.line));
+        event.phase = match (worked, event.phase) {
+            (Some(true), _) if !is_within => Some(Phase::Running),
+            (Some(false), _) => Some(Phase::Init),
+            (None, Some(Phase::Running)) => None,
+            (_, phase) => phase,
+        };
     }
 }
 
@@ -353,6 +366,22 @@ fn name_loopback(events: &mut [Event<'_, '_>]) {
     {
         if event.fields.peer.is_none() && event.line.message.contains("loo") {
             event.fields.peer = Some("127.0.0.1");
+        }
+    }
+}
+
+/// A test prints the GIDs of both ends, and below them that its queue was refused.
+fn share_printed_gids(events: &mut [Event<'_, '_>]) {
+    let mut printed = Vec::new();
+    for event in events {
+        if event.class == LogClass::GidPrinted {
+            printed.extend(event.fields.local_gid);
+        } else if event.class == LogClass::VerbsCall
+            && event.fields.function == Some("ibv_modify_qp")
+            && let [.., local, remote] = printed.as_slice()
+        {
+            event.fields.local_gid = event.fields.local_gid.or(Some(local));
+            event.fields.remote_gid = event.fields.remote_gid.or(Some(remote));
         }
     }
 }
@@ -473,9 +502,15 @@ fn first_failure(events: &[Event<'_, '_>]) -> (Option<usize>, bool) {
     let one_file = failures
         .iter()
         .all(|(_, e)| e.line.file == earliest.line.file);
-    let by_line = failures
-        .iter()
-        .min_by_key(|(_, e)| (e.line.file, e.line.kept.line));
+    let place = |e: &Event<'_, '_>| (e.line.file, e.line.kept.line);
+    let by_line = failures.iter().min_by_key(|(_, e)| place(e));
+    let origins = failures.iter().filter(|(_, e)| is_origin(e.class));
+    let origin = origins.min_by_key(|(_, e)| place(e));
+    if let Some((at, _)) = origin
+        && by_line.is_some_and(|(_, first)| is_felt(first.class))
+    {
+        return (Some(*at), true);
+    }
     match one_file {
         true => (by_line.map(|(at, _)| *at), true),
         false => (None, false),

@@ -19,6 +19,11 @@ pub(super) struct Fields<'d> {
     pub(super) device: Option<&'d str>,
     pub(super) peer: Option<&'d str>,
     pub(super) local_gid: Option<&'d str>,
+    pub(super) remote_gid: Option<&'d str>,
+    pub(super) peer_device: Option<&'d str>,
+    pub(super) sequence: Option<u64>,
+    pub(super) operation: Option<String>,
+    pub(super) group: Option<&'d str>,
     pub(super) detail: Option<&'d str>,
 }
 
@@ -122,6 +127,7 @@ impl<'d> Fields<'d> {
                 let (_, outcome) = message.split_once(" -> ").unwrap_or((message, ""));
                 fields.status = number(outcome.as_bytes()).map(|(n, _)| n);
             }
+            C::TorchTimeout => fields.watchdog(message),
             C::TorchNccl => {
                 fields.detail = ERRORS.iter().copied().find(|name| message.contains(name));
             }
@@ -153,6 +159,9 @@ impl<'d> Fields<'d> {
                 let named = named.iter().find(|(words, _)| message.contains(words));
                 fields.detail = Some(named.map_or("NCCL's topology", |(_, variable)| variable));
             }
+            C::GidPrinted => fields.local_gid = word(message, "GID: ", &[' ']),
+            C::PingAnswered => fields.peer = word(message, " bytes from ", &[':', ' ']),
+            C::TransportMissing => fields.detail = quoted(message),
             C::SubnetNoInterface => fields.peer = word(message, "address ", &[' ']),
             _ => {}
         }
@@ -190,6 +199,20 @@ impl<'d> Fields<'d> {
                 let (_, rest) = message.split_once("local GID index ")?;
                 word(rest, "local GID ", &[','])
             });
+        self.remote_gid = word(message, "remote GID ", &[',', ' ']);
+    }
+
+    /// `[PG ID 0 PG GUID 0(default_pg) Rank 5] Watchdog caught …: WorkNCCL(SeqNum=123, OpType=ALLREDUCE, NumelIn=1, …)`
+    fn watchdog(&mut self, message: &'d str) {
+        self.sequence = count(message, "SeqNum=");
+        self.group = word(message, "[PG ", &[']']).and_then(|inside| inside.split(" Rank ").next());
+        self.operation = word(message, "OpType=", &[',', ')']).map(|operation| {
+            match count(message, "NumelIn=") {
+                Some(1) => format!("{operation} (1 element)"),
+                Some(elements) => format!("{operation} ({elements} elements)"),
+                None => operation.to_owned(),
+            }
+        });
     }
 
     /// `NET/IB: Got completion from peer 10.0.0.2<4711> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=… vendor_err=129 req_type=Send
@@ -218,7 +241,16 @@ impl<'d> Fields<'d> {
             .find_map(|needle| count(message, needle))
             .or(vendor);
         self.local_gid = word(message, "localGid ", &[' ', ',']);
+        self.remote_gid = word(message, "remoteGids ", &[' ', ',']);
         self.device = word(message, "hca ", &[' ', ',']);
+        // Mooncake: `local_nic: mlx5_7, peer_nic: 10.93.81.13:15729@mlx5_0, …`
+        self.device = self.device.or(word(message, "local_nic: ", &[',']));
+        if let Some((peer, device)) =
+            word(message, "peer_nic: ", &[',']).and_then(|nic| nic.split_once('@'))
+        {
+            self.peer = self.peer.or(Some(peer));
+            self.peer_device = Some(device);
+        }
     }
 
     /// `socketProgressOpt: Call to recv from 10.0.0.2<4711> failed : Connection reset by peer`
@@ -249,6 +281,21 @@ const CONSEQUENCE: Rows = include!(concat!(env!("OUT_DIR"), "/roles.consequence.
 const WARNING: Rows = include!(concat!(env!("OUT_DIR"), "/roles.warning.rs"));
 const BENIGN: Rows = include!(concat!(env!("OUT_DIR"), "/roles.benign.rs"));
 
+/// What no failure of another process and none of the network causes.
+const ORIGIN: Rows = include!(concat!(env!("OUT_DIR"), "/roles.origin.rs"));
+/// What the end of another process is felt as.
+const FELT: Rows = include!(concat!(env!("OUT_DIR"), "/roles.felt.rs"));
+
+/// Whether a failure of this class is caused by none of another process, and none of the network.
+pub(super) fn is_origin(class: LogClass) -> bool {
+    ORIGIN.iter().any(|(name, _)| *name == class.word())
+}
+
+/// Whether a failure of this class may be how the end of another process is felt.
+pub(super) fn is_felt(class: LogClass) -> bool {
+    FELT.iter().any(|(name, _)| *name == class.word())
+}
+
 /// Events of an adapter that are no trouble.
 const GOOD: &[&str] = include!(concat!(env!("OUT_DIR"), "/roles.good.rs"));
 
@@ -263,7 +310,9 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
         C::Completion if fields.status == Some(5) => Role::Consequence,
         C::Completion => Role::Failure,
         C::Uncatalogued => Role::Unknown,
-        C::ProcessEnded if message.contains("Killed") => Role::Failure,
+        C::ProcessEnded if message.contains("Killed") || message.contains("egmentation") => {
+            Role::Failure
+        }
         C::ProcessEnded => match fields.status {
             // Aborted by itself, terminated by a launcher, ended with an ordinary failure: something failed before.
             Some(1 | 6 | 15 | 134 | 143) | None => Role::Consequence,
@@ -313,7 +362,9 @@ mod tests {
     /// A row whose class does not exist would leave a failure where a warning is meant.
     #[test]
     fn each_row_of_a_role_has_a_class() {
-        let rows = [CONSEQUENCE, WARNING, BENIGN].into_iter().flatten();
+        let rows = [CONSEQUENCE, WARNING, BENIGN, ORIGIN, FELT]
+            .into_iter()
+            .flatten();
         let wrong = rows.filter(|(name, _)| LogClass::from_word(name).is_none());
         assert_eq!(wrong.count(), 0);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::RunView;
-use super::communicator::{CommunicatorStep, Mention};
+use super::communicator::{CommunicatorStep, Mention, ProcessKey};
 use super::line::Line;
 use crate::fact::Origin;
 use crate::fact::event::{EventOutcome, LogClass};
@@ -75,8 +75,11 @@ impl<'d> RunEndings<'d> {
             if let (C::Unwinding | C::Abort, Some((host, pid, _))) = (class, thread) {
                 passed.entry((host, *pid)).or_default().push(*at);
             }
-            killed |= matches!(class, C::ProcessEnded | C::BusError | C::OutOfMemory);
-            if *class == C::JobCancelled {
+            killed |= matches!(
+                class,
+                C::ProcessEnded | C::NodeFailed | C::BusError | C::OutOfMemory
+            );
+            if matches!(class, C::JobCancelled | C::NodeFailed) {
                 let line = cancelled.entry(at.file).or_insert(at.first);
                 *line = at.first.min(*line);
             }
@@ -233,6 +236,13 @@ impl<'l, 'd> RunCourse<'l, 'd> {
         }
         let header = self.headers.get(&event.file)?;
         (*header < event.first).then_some(false)
+    }
+
+    /// Whether the process tells that it began to initialise a communicator.
+    pub(super) fn has_begun(&self, (host, pid): ProcessKey<'d>) -> bool {
+        let threads = threads_of_process(&self.steps, host, pid);
+        let mut steps = threads.flat_map(|thread| thread.1);
+        steps.any(|(.., step)| *step == CommunicatorStep::Started)
     }
 
     /// The outcome of the event.

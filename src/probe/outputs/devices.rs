@@ -9,7 +9,7 @@ use super::{Output, OutputLine, named};
 use crate::fact::device::{self, Role};
 use crate::fact::gid::{self, GidType};
 use crate::fact::port::{self, LinkLayer, OperState, PortState};
-use crate::fact::{Fact, Facts, Id, Membership, Origin, Subject, netdev};
+use crate::fact::{BitRate, Fact, Facts, Id, Membership, Origin, Subject, netdev, node as of_node};
 use crate::probe;
 
 /// A device whose name was cut off.
@@ -120,6 +120,10 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if line.text.trim().starts_with("n_gids_found") {
             whole = !output.is_cut;
+            let found = line.text.split_once('=').map(|(_, count)| count.trim());
+            if let Some(found) = found.and_then(|count| count.parse().ok()) {
+                facts.set(node, of_node::GIDS_FOUND, line.known(found));
+            }
         }
         let [name, number, index, address, rest @ ..] = words.as_slice() else {
             continue;
@@ -138,6 +142,14 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
         if !ports.iter().any(|(known, _)| *known == port) {
             ports.push((port, line.origin()));
         }
+    }
+    if let (false, Some((_, origin))) = (output.is_cut, ports.last()) {
+        let listed = facts.below(node, Subject::Gid).count() as u64;
+        facts.set(
+            node,
+            of_node::GIDS_FOUND,
+            Fact::Known(listed, origin.clone()),
+        );
     }
     // It prints the whole tables of the ports that it prints.
     for (port, origin) in ports.into_iter().filter(|_| whole) {
@@ -223,6 +235,25 @@ pub(super) fn odd(facts: &mut Facts, node: Id) {
         let most = 2 * equals.clone().filter(is_active).count() >= equals.count();
         let board = (facts.parent(port)).and_then(|device| facts.known(device, device::BOARD));
         let odd = state == PortState::Down && most && board.is_none();
+        let rates = ports.iter().filter(is_equal).filter(is_active);
+        let rates: Vec<BitRate> = rates
+            .filter_map(|id| facts.known(*id, port::RATE))
+            .collect();
         facts.set(port, port::ODD_IN_PASTE, Fact::Known(odd, origin));
+        if let (PortState::Active, Fact::Known(own, origin)) = (state, facts.get(port, port::RATE))
+        {
+            let most = rate_of_most(&rates, own);
+            facts.set(port, port::EQUALS_RATE, Fact::Known(most, origin));
+        }
+    }
+}
+
+/// The highest rate of these ports, if more than half have it; else this one's own.
+fn rate_of_most(rates: &[BitRate], own: BitRate) -> BitRate {
+    let highest = rates.iter().copied().max_by_key(|rate| rate.0);
+    let have = rates.iter().filter(|rate| Some(**rate) == highest).count();
+    match highest {
+        Some(highest) if 2 * have > rates.len() => highest,
+        _ => own,
     }
 }

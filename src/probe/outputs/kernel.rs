@@ -6,23 +6,36 @@ use serde_json::{Value, json};
 
 use super::{Output, OutputLine, replayed};
 use crate::fact::kernel_event::EventClass;
-use crate::fact::{Facts, Id, Subject, kernel_event};
+use crate::fact::{Facts, Id, Seconds, Subject, kernel_event, limit};
+use crate::nccl_log::clock;
 use crate::probe::kernel_log;
 use crate::source::Question;
 use crate::source::kernel_log_markers::MARKERS;
 use crate::tool_output::kernel_line;
 
+/// What a driver or the kernel says when it starts.
+const STARTS: [&str; 2] = ["Linux version ", "irmware version:"];
+
 /// States the events. Absence from these lines proves nothing, and the time of the copy is unknown.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
-    let told: Vec<Value> = output
-        .lines()
-        .filter_map(|line| {
-            let (seconds, text) = kernel_line(line.text)?;
-            // A line without a time since boot counts as one of boot: what is usual there is left out.
-            let micros = (seconds.unwrap_or(0.0) * 1e6) as u64;
-            Some(json!({ "t": micros, "text": text }))
-        })
-        .collect();
+    let settling = facts.limit(limit::LINKS_SETTLED).0;
+    let mut started: Option<f64> = None;
+    let mut told: Vec<Value> = Vec::new();
+    for line in output.lines() {
+        let Some((since_boot, text)) = kernel_line(line.text) else {
+            continue;
+        };
+        let dated = clock::of_kernel_line(line.text).map(|time| time.seconds);
+        if STARTS.iter().any(|words| text.contains(words)) {
+            started = dated.or(started);
+        }
+        let is_settled = dated.is_some_and(|at| started.is_none_or(|from| at - from > settling));
+        // A line without a time since boot counts as one of boot, where what is usual is left out,
+        // unless its date is long after a start.
+        let undated = if is_settled { 2.0 * settling } else { 0.0 };
+        let micros = (since_boot.unwrap_or(undated) * 1e6) as u64;
+        told.push(json!({ "t": micros, "text": text }));
+    }
     let lines: Vec<OutputLine<'_>> = output.lines().collect();
     read(told, facts, node, |text| {
         let is_it = |line: &&OutputLine<'_>| line.text.ends_with(text);
@@ -52,6 +65,12 @@ fn read<'o>(
         let text = read.known(event, kernel_event::LINE);
         if let Some(line) = text.and_then(|text| stands(&text)) {
             replayed::copy(&read, event, facts, node, &line);
+            if let (Some(time), Some(id)) = (
+                clock::of_kernel_line(line.text),
+                facts.find(Subject::KernelEvent, node, read.name(event)),
+            ) {
+                facts.set(id, kernel_event::AT, line.known(Seconds(time.seconds)));
+            }
         }
     }
 }

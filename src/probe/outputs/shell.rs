@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Output, replayed};
+use super::{Output, OutputLine, replayed};
 use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
 use crate::nccl_log::setting;
 use crate::probe::{module as modules_of, nccl};
@@ -30,6 +30,15 @@ pub(super) fn limits(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
+/// nvidia_peermem uses the driver's module, whose line names its users, whatever else of the list was left out.
+fn peer_memory(users: Option<&str>, line: &OutputLine<'_>, facts: &mut Facts, node: Id) {
+    let name = "nvidia_peermem";
+    let is_user = users.is_some_and(|users| users.split(',').any(|one| one == name));
+    let id = facts.instance(Subject::Module, node, name);
+    facts.set(id, module::NAME, line.known(name.into()));
+    facts.set(id, module::PRESENT, line.known(is_user));
+}
+
 /// The names that lsmod lists are loaded; of those that no kernel has built in the others are not.
 pub(super) fn modules(output: &Output, facts: &mut Facts, node: Id) {
     let mut loaded = Vec::new();
@@ -42,6 +51,9 @@ pub(super) fn modules(output: &Output, facts: &mut Facts, node: Id) {
             continue;
         }
         loaded.push(name.to_owned());
+        if name == "nvidia" {
+            peer_memory(words.nth(1), &line, facts, node);
+        }
         if let Some(id) = facts.find(Subject::Module, node, name) {
             facts.set(id, module::PRESENT, line.known(true));
             facts.set(id, module::BUILTIN, line.known(false));
@@ -72,7 +84,7 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
         if line.text.contains("1M-blocks") {
             unit = 1 << 20;
         }
-        let [_, size, _, free, _, "/dev/shm"] = words.as_slice() else {
+        let [_, size, _, free, used, "/dev/shm"] = words.as_slice() else {
             continue;
         };
         let bytes = |text: &str| {
@@ -94,8 +106,8 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
                 .then_some(Bytes((number * scale as f64) as u64))
         };
         facts.set(node, of_node::SHM_SIZE, line.read(bytes(size)));
-        // `-h` rounds: what is left is known where it is much.
-        if bytes(free).is_some_and(|free| free.0 > 0) {
+        // `-h` rounds: what is left is known where it is much, and where nothing is.
+        if *used == "100%" || bytes(free).is_some_and(|free| free.0 > 0) {
             facts.set(node, of_node::SHM_FREE, line.read(bytes(free)));
         }
     }

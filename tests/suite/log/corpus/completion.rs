@@ -126,8 +126,9 @@ causes! {
         modify(job, "Connection timed out", 110);
     };
     "log/peer-silent" => |job| {
+        // Neither the initialisation nor a step is in the log.
         job.warn_only = true;
-        completion(job, Phase::Failure, 12, 129, GIDS);
+        completion(job, Phase::Channels, 12, 129, GIDS);
     };
     "log/work-flushed" => |job| {
         let text = match job.version {

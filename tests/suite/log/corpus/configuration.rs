@@ -59,7 +59,7 @@ causes! {
         }
     };
     "log/few-cpus" => |job| job.affinity = "1";
-    "log/sharp-unavailable" => |job| {
+    "log/sharp-refused" => |job| {
         job.env("NCCL_COLLNET_ENABLE", "1");
         job.warn(Phase::Graph, 0, "transport.cc:464", "Cannot initialize CollNet, using point-to-point network instead");
         job.last = Phase::Running;
