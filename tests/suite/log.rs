@@ -568,6 +568,7 @@ srun: error: Node failure on emu7
 Exiting.. can not change : incorrect RDMA subsystem network namespace
 emu6:88:99 [0] misc/ibvwrap.cc:323 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument
 [ 9120.100200] NVRM: Xid (PCI:0000:3b:00): 45, pid=77, name=python3, Ch 00000008 caused by previous Xid 79
+[ 9120.500200] nvidia-peermem nv_get_p2p_free_callback:127 ERROR detected invalid context, skipping further processing
 [ 9121.100200] infiniband mlx5_1: dump_cqe:272:(pid 709): dump error cqe
 emu6$ show_gids
 DEV     PORT    INDEX   GID                                     IPv4            VER     DEV

@@ -21,7 +21,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use rdma_doctor::check::Catalogue;
-use rdma_doctor::examine::log;
+use rdma_doctor::examine::{log, one};
+use rdma_doctor::fact::{Subject, event};
 use rdma_doctor::report::Policy;
 use rdma_doctor::report::log::LogReport;
 use serde::Deserialize;
@@ -173,4 +174,40 @@ fn each_symptom_leads_to_its_cause() {
         assert!(unknown.is_empty(), "missed.txt names no case: {unknown:?}");
     }
     assert!(wrong.is_empty(), "{held} of {tried}\n{wrong}");
+}
+
+/// Each row of `[[joined]]` says its sentence of a text among the symptoms.
+#[test]
+fn each_join_of_a_check_is_shown_by_a_text() {
+    let mut said = String::new();
+    for case in all() {
+        let files = case.files.iter();
+        let files: Vec<(&str, &str)> = files.map(|(name, text)| (&**name, &**text)).collect();
+        let recordings = [super::recording(&files)];
+        let judged = one::Judged::new(catalogue(), &recordings);
+        for event in judged.facts.all(Subject::Event) {
+            for key in [event::CONFIRMED_BY, event::REFUTED_BY] {
+                said += judged
+                    .facts
+                    .known(event, key)
+                    .as_deref()
+                    .unwrap_or_default();
+                said.push('\n');
+            }
+        }
+    }
+    let mut silent = Vec::new();
+    for check in &catalogue().checks {
+        for join in &check.joined {
+            let written = join.sentence.source();
+            let outside = written
+                .split(['{', '`'])
+                .filter_map(|part| part.rsplit('}').next());
+            let fixed = outside.max_by_key(|part| part.len());
+            if !said.contains(fixed.unwrap_or_default().trim()) {
+                silent.push(format!("{}: {written}", check.id));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "no text shows these: {silent:#?}");
 }
