@@ -85,6 +85,7 @@ mod recorded_nodes;
 mod redaction;
 mod rendered;
 mod report_length;
+mod situations;
 mod strangers;
 mod style;
 mod texts_beside;
