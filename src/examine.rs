@@ -15,6 +15,7 @@ pub mod launch;
 pub mod log;
 pub mod many;
 pub mod one;
+pub mod plan;
 pub mod recording_text;
 pub mod sink;
 pub mod unusable;

@@ -5,6 +5,7 @@ use clap::builder::PossibleValue;
 
 use crate::check::Severity;
 use crate::derive::step_time::Parallel;
+use crate::fact::BitRate;
 use crate::measure::plan::ablation_arms::ArmFamily;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
@@ -57,4 +58,37 @@ values! { Parallel:
     Zero1 "zero1" "The optimizer's state is divided"
     Zero2 "zero2" "Gradients are divided too"
     Zero3 "zero3" "Parameters are divided too" / "fsdp"
+}
+
+/// A link's rate in bits per second, as people write it: `400G`, `2.5G`, `200Gb/s`, `100M`.
+pub(super) fn bit_rate(text: &str) -> Result<BitRate, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let factor = match unit.trim() {
+        "M" | "Mb/s" | "Mbit" | "Mbit/s" => 1e6,
+        "G" | "Gb/s" | "Gbit" | "Gbit/s" => 1e9,
+        "T" | "Tb/s" | "Tbit" | "Tbit/s" => 1e12,
+        _ => return Err("a rate has a unit: 100M, 400G, 1.6T".into()),
+    };
+    let rate = number.parse().map_or(0.0, |number: f64| number * factor);
+    if (1e6..=1e14).contains(&rate) {
+        Ok(BitRate(rate as u64))
+    } else {
+        Err("between 1M and 100T".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_a_unit_and_bounds() {
+        assert_eq!(bit_rate("400G"), Ok(BitRate(400_000_000_000)));
+        assert_eq!(bit_rate("2.5 Gb/s"), Ok(BitRate(2_500_000_000)));
+        for wrong in ["400", "G", "", "1K", "0.1M", "900T", "1.2.3G"] {
+            assert!(bit_rate(wrong).is_err(), "{wrong}");
+        }
+    }
 }

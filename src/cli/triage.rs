@@ -1,8 +1,5 @@
 //! `rdma-doctor triage`: look, measure, take away, and say the one cause.
 
-mod nodes;
-mod plan;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,38 +7,26 @@ use std::time::Duration;
 use clap::Args;
 
 use super::bench::assembly::{self, Start};
-use super::bench::collective as collective_bench;
 use super::bench::measuring::{self, MeasureArgs};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::judging::JudgeArgs;
-use super::together::{TogetherArgs, starter};
+use super::option_values::bit_rate;
+use super::together::{Role, TogetherArgs, role, starter};
 use super::{SelectArgs, input, output, seconds};
-use crate::examine::budget::ClusterMemory;
-use crate::examine::many::{self, Gathering};
-use crate::examine::one;
+use crate::examine::plan::{self, Measured, OtherNodes, SeveralNodes, TriagePlan, preview};
 use crate::examine::recording_text::to_text;
 use crate::exit::Exit;
 use crate::fact::port::PortState;
-use crate::fact::{self, Facts, Id, Subject, limit, port};
+use crate::fact::{self, BitRate, Facts, Id, Subject, port};
 use crate::live::clock;
 use crate::live::worker::Progress;
 use crate::measure::plan::ablation_arms::{ArmFamily, ArmRequest, parse_variables};
-use crate::measure::plan::p2p;
-use crate::measure::plan::pairs::Silent;
 use crate::measure::plan::rank_choice::ChosenRanks;
-use crate::measure::plan::run::{Backend, NAME, Point};
-use crate::measure::plan::scope::Scopes;
+use crate::measure::plan::run::Backend;
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
-use crate::measure::run::copies::measure_copies;
-use crate::measure::run::ranks::RankProcess;
-use crate::measure::run::team::{PartRequest, Team};
 use crate::nccl_log::Digest;
 use crate::probe::nccl_log;
-use crate::report::ablation::{self as matrix, Ablation};
-use crate::report::html::{self, Markup, charts};
-use crate::report::triage::Answer;
-use crate::report::{self, text};
-use crate::sentence::Sentence;
+use crate::report::{ablation as matrix, text};
 use crate::source::recording::Recording;
 
 /// Why is multi-node slower than single-node: examine this node, measure, take one path after the other away, and name the cause.
@@ -52,7 +37,7 @@ use crate::source::recording::Recording;
 #[derive(Debug, Args)]
 pub struct TriageArgs {
     /// Judge what this recording has, in place of this machine
-    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "dry_run", "size", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
+    #[arg(value_name = "RECORDING", conflicts_with_all = measuring::NOT_OF_A_RECORDING, conflicts_with_all = ["quick", "full", "dry_run", "size", "link", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
     /// About a minute: smaller messages, each of the three paths taken away alone (and GPUDirect between nodes, where it is used), twice where time is left
     #[arg(long, conflicts_with = "full")]
@@ -72,6 +57,9 @@ pub struct TriageArgs {
     /// Give up a run after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "60")]
     pub deadline: Duration,
+    /// What each node's network link should carry, such as 400G: what nodes reach is judged by it
+    #[arg(long, value_name = "BITS_PER_SECOND", value_parser = bit_rate)]
+    pub link: Option<BitRate>,
     /// The nodes that take part.
     #[command(flatten)]
     pub who: MeasureArgs,
@@ -96,10 +84,6 @@ const ALONE: [&str; 3] = [
     "NCCL_SHM_DISABLE=1",
     "NCCL_P2P_DISABLE=1",
 ];
-/// A copy between GPUs, and how often it is timed; where a smaller size was asked for, what still tells of bandwidth.
-const COPY: u64 = 256 << 20;
-const COPY_LEAST: u64 = 16 << 20;
-const COPIES: u64 = 5;
 
 /// Runs the subcommand.
 ///
@@ -107,149 +91,95 @@ const COPIES: u64 = 5;
 ///
 /// Unreadable input, options that contradict each other, an output that cannot be written.
 pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
+    let plan = triage_plan(args)?;
     if args.dry_run {
-        let nodes = plan::nodes(&args.together)?;
-        output::print(|out| plan::write(out, args, nodes))?;
+        let lines = preview::lines(&plan, expected_nodes(&args.together)?);
+        output::print(|out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
         return Ok(Exit::Healthy);
     }
     if let Some(exit) = starter::over_hosts(&args.together)? {
         return Ok(exit);
     }
     let catalogue = input::catalogue(&args.select)?;
-    let (recording, why, others, verdict) = match &args.recording {
-        Some(path) => {
-            let recording = input::open(&[path])?.remove(0);
-            (recording, None, None, SharedVerdict::alone())
-        }
-        None => match measured(args)? {
+    let (measured, verdict) = match &args.recording {
+        Some(path) => (
+            only(input::open(&[path])?.remove(0), None),
+            SharedVerdict::alone(),
+        ),
+        None => match measure(args, &plan)? {
             Ok(measured) => measured,
             Err(exit) => return Ok(exit),
         },
     };
-    measuring::keep(&recording, &args.who)?;
-    let limits = catalogue.limits.clone();
-    let own = std::slice::from_ref(&recording);
-    let (mut facts, nodes) = one::facts_within(limits, own);
-    let policy = &args.judge.policy()?;
-    let mut report = match others {
-        None => {
-            let verdicts = one::verdicts(&catalogue, &mut facts, &nodes, own);
-            let mut report = report::report(&catalogue, &facts, &verdicts, &nodes, policy);
-            if let ([node], true) = (nodes.as_slice(), args.judge.draws()) {
-                report.drawn = html::of_node(&catalogue, &facts, &verdicts, node.id)?;
-            }
-            report
-        }
-        Some(others) => {
-            let gathering = Gathering {
-                own: &recording,
-                given: &others.given,
-                expected: None,
-                silent: others.silent,
-                memory: ClusterMemory::default(),
-            };
-            many::gathered(&catalogue, gathering, policy)
-        }
-    };
-    let ablation = nodes.first().map(|node| Ablation::of(&facts, node.id));
-    let ablation = ablation.filter(Ablation::is_measured);
-    // What a bisection alone measured was compared with no pairs and no node.
-    let is_compared = |node: Id| facts.known(node, fact::node::COMPARED) == Some(true);
-    let scopes = Scopes::read(&recording.of(NAME)).unwrap_or_default();
-    let scopes = match nodes.first().is_some_and(|node| is_compared(node.id)) {
-        true => scopes,
-        false => Scopes::default(),
-    };
-    let answer = Answer::of(&report, &scopes, facts.limit(limit::SLOW_NODES));
-    if let Some(answer) = &answer
-        && (answer.has_finding() || report.causes.is_empty())
-    {
-        report.headline.clone_from(&answer.sentence);
-    }
-    let nothing = match (&ablation, &why) {
-        (Some(_), _) => None,
-        (None, Some(why)) => Some(format!("not measured: {why}")),
-        (None, None) => Some("not measured: this recording holds no measurement".into()),
-    };
-    let nothing = nothing.map(Sentence::from);
-    if nothing.is_some() || answer.as_ref().is_some_and(|answer| answer.is_open) {
-        report.leave_open();
-    }
-    if let (Some(nothing), true) = (&nothing, report.causes.is_empty()) {
-        report.headline.clone_from(nothing);
-    }
-    // A triage's answer may take a second line.
-    let measured = |first: &&report::Finding| {
-        let kinds = ["ablation/", "bench/", "pairs/"];
-        kinds.iter().any(|kind| first.check.starts_with(kind))
-    };
-    if let Some(first) = report.causes.first().filter(measured)
-        && answer.is_none()
-        && !report.headline.begins_with(&first.sentence)
-    {
-        let others = report::other_causes(report.causes.len(), "");
-        report.headline = first.sentence.then_optionally(others);
-    }
-    let said = match &ablation {
-        _ if answer.is_some() => answer
-            .as_ref()
-            .filter(|answer| answer.sentence != report.headline)
-            .map(|answer| answer.sentence.clone()),
-        Some(ablation) => ablation
-            .sentence()
-            .map(|said| Sentence::from("measured: ").then(said)),
-        None => nothing.filter(|nothing| *nothing != report.headline),
-    };
-    if args.judge.draws() {
-        let mut page = Markup::default();
-        page.put(
-            "<p class=\"said\">{}</p>\n",
-            &[&said.clone().unwrap_or_default()],
-        );
-        if let (Some(ablation), true) = (&ablation, report.nodes.len() > 1) {
-            charts::ablation(&mut page, ablation)?;
-        }
-        page.append(&report.drawn);
-        report.drawn = page;
-    }
+    measuring::keep(&measured.recording, &args.who)?;
+    let draws = args.judge.draws();
+    let triage = plan::judge(&catalogue, measured, &args.judge.policy()?, draws)?;
+    let report = &triage.report;
     let shown_text = |out: &mut dyn Write| {
         let (detail, width) = (args.judge.detail(), output::width());
-        text::headline(out, &report)?;
+        text::headline(out, report)?;
         if detail.quiet {
             return Ok(());
         }
-        if let Some(said) = &said {
+        if let Some(said) = &triage.said {
             text::paragraph(out, "", 0, said, width)?;
         }
-        if let Some(ablation) = &ablation {
+        if let Some(ablation) = &triage.ablation {
             matrix::text::write(out, ablation, width)?;
         }
-        text::body(out, &report, detail, width, None)
+        text::body(out, report, detail, width, None)
     };
     let shown_json = |out: &mut dyn Write| {
-        let mut value = serde_json::to_value(&report)?;
-        value["answer"] = serde_json::to_value(&answer)?;
-        value["measured"] = serde_json::to_value(&ablation)?;
-        value["not_measured"] = serde_json::to_value(&why)?;
+        let mut value = serde_json::to_value(report)?;
+        value["answer"] = serde_json::to_value(&triage.answer)?;
+        value["measured"] = serde_json::to_value(&triage.ablation)?;
+        value["not_measured"] = serde_json::to_value(&triage.why)?;
         output::write_json(out, &value)
     };
-    args.judge.write(&report, shown_text, shown_json)?;
-    let exit = args.judge.exit(&report);
+    args.judge.write(report, shown_text, shown_json)?;
+    let exit = args.judge.exit(report);
     verdict.say(exit);
     Ok(exit)
 }
 
-/// What rank 0 has of the other nodes.
-struct Others {
-    given: Vec<(String, Vec<u8>)>,
-    silent: Vec<Silent>,
+/// The plan that the options ask for.
+fn triage_plan(args: &TriageArgs) -> anyhow::Result<TriagePlan> {
+    let request = ablation(args)?;
+    Ok(TriagePlan {
+        quick: args.quick,
+        full: args.full,
+        size: args.size,
+        budget: budget(args),
+        deadline: args.deadline,
+        gid_index: args.who.gid_index,
+        force: args.who.force,
+        link: args.link.map(|link| link.0),
+        arms: request,
+    })
 }
 
-type Measured = (Recording, Option<String>, Option<Others>, SharedVerdict);
+/// How many nodes would take part.
+fn expected_nodes(together: &TogetherArgs) -> anyhow::Result<u64> {
+    Ok(match role(together, true)? {
+        Some(Role::Node(place)) => place.nodes,
+        Some(Role::Idle) | None => 1,
+    })
+}
 
-/// Records the node, then measures, with the nodes of the launch where there are several; or why nothing was measured. Where rank 0
-/// has it, how this process ends.
-fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
+/// What one node measured.
+fn only(recording: Recording, why: Option<String>) -> Measured {
+    Measured {
+        recording,
+        why,
+        others: None,
+    }
+}
+
+/// Records the node, then measures, with the nodes of the launch where there are several. Where rank 0 has all, how this process ends.
+fn measure(
+    args: &TriageArgs,
+    plan: &TriagePlan,
+) -> anyhow::Result<Result<(Measured, SharedVerdict), Exit>> {
     let request = |facts: &Facts, node: Id| {
         // Between nodes sockets tell of the network too.
         let chosen = without_gpus(facts, node, args);
@@ -260,69 +190,64 @@ fn measured(args: &TriageArgs) -> anyhow::Result<Result<Measured, Exit>> {
     };
     let ready = match assembly::start(&args.who, &args.together, request)? {
         Start::Alone => {
-            plan::say(args, 1);
-            let (recording, why) = alone(args)?;
-            return Ok(Ok((recording, why, None, SharedVerdict::alone())));
+            say_plan(plan, 1);
+            let (recording, why) = alone(args, plan)?;
+            return Ok(Ok((only(recording, why), SharedVerdict::alone())));
         }
         Start::Over(MeasurementEnd::Elsewhere(exit)) => return Ok(Err(exit)),
         Start::Over(MeasurementEnd::Here(recording, why, verdict)) => {
-            return Ok(Ok((*recording, why, None, verdict)));
+            return Ok(Ok((only(*recording, why), verdict)));
         }
         Start::Ready(ready) => *ready,
     };
-    let begun = clock::now();
     let team = &ready.assembled.team;
-    if team.leads() {
+    let leads = team.leads();
+    if leads {
         let nodes = 1 + team.session().names().keys().max().copied().unwrap_or(0);
-        plan::say(args, nodes);
+        say_plan(plan, nodes);
     }
     // Rank 0 keeps its own.
-    let text = match team.leads() {
+    let text = match leads {
         true => String::new(),
         false => to_text(&ready.recording, None),
     };
     let given = team.gather_texts(text)?;
     let mut recording = ready.recording;
-    let (all, own) = (&ready.assembled.all, &ready.assembled.own);
-    let why = match all.backend {
-        Backend::Nccl if team.leads() => {
-            let why = measure(&mut recording, all.clone(), args, Some(team))?;
-            team.over()?;
-            why
-        }
-        Backend::Nccl => {
-            team.follow_runs(&RankProcess::of(&recording, args.deadline))?;
-            None
-        }
-        Backend::Verbs | Backend::Tcp => {
-            let points = in_host_memory(args, all);
-            let parts = PartRequest::default();
-            team.measure(&mut recording, (all, own), points, parts, args.deadline)?
-        }
+    let several = SeveralNodes {
+        plan,
+        limits: &input::site_catalogue()?.limits,
+        silent: &ready.silent,
+        show: output::progress,
     };
-    nodes::compare(
-        &mut recording,
-        &ready.assembled,
-        (args, begun),
-        &ready.silent,
-    )?;
+    let why = several.measure(&mut recording, ready.assembled)?;
     output::progress(Progress::Done);
-    if !team.leads() {
+    if !leads {
         return Ok(Err(ready.verdict.hear()));
     }
     let silent = ready.silent;
-    let others = Others { given, silent };
-    Ok(Ok((recording, why, Some(others), ready.verdict)))
+    let measured = Measured {
+        recording,
+        why,
+        others: Some(OtherNodes { given, silent }),
+    };
+    Ok(Ok((measured, ready.verdict)))
+}
+
+/// Says the plan to a person before anything is measured.
+fn say_plan(plan: &TriagePlan, nodes: u64) {
+    for line in preview::lines(plan, nodes) {
+        output::say(&line);
+    }
 }
 
 /// Records the node, then measures; or why nothing was measured.
-fn alone(args: &TriageArgs) -> anyhow::Result<(Recording, Option<String>)> {
+fn alone(args: &TriageArgs, plan: &TriagePlan) -> anyhow::Result<(Recording, Option<String>)> {
     let choose = |facts: &Facts, node| match without_gpus(facts, node, args).transpose() {
         Ok(backend) => measuring::choose(facts, node, &with_backend(args, backend)),
         Err(why) => Ok(Err(why)),
     };
-    measuring::measured(&args.who, choose, |recording, chosen| {
-        measure(recording, chosen, args, None)
+    measuring::measured(&args.who, choose, |recording, ranks| {
+        measure_alone(recording, ranks, args, plan)
     })
 }
 
@@ -352,43 +277,22 @@ fn without_gpus(facts: &Facts, node: Id, args: &TriageArgs) -> Option<Result<Bac
     })
 }
 
-/// Measures with these ranks; or says why nothing was measured.
-fn measure(
+/// Measures with this node's ranks; or says why nothing was measured.
+fn measure_alone(
     recording: &mut Recording,
     ranks: ChosenRanks,
     args: &TriageArgs,
-    team: Option<&Team>,
+    plan: &TriagePlan,
 ) -> anyhow::Result<Option<String>> {
-    let show = output::progress;
-    let mut request = ablation(args)?;
+    let mut request = plan.arms.clone();
     if ranks.backend != Backend::Nccl {
-        let points = in_host_memory(args, &ranks);
+        let points = plan.in_host_memory(&ranks);
         request.begun = Some(ranks.clone().plan(points, 0, clock::boottime_ns()));
         request.arms = ArmRequest::of_switches();
     } else if args.full {
-        let own = team.map(|team| team.own_of(&ranks));
-        let own = own.as_ref().unwrap_or(&ranks);
-        let gpus = own.ranks.iter().filter_map(|rank| rank.gpu.as_deref());
-        let plan = p2p::Plan {
-            size: args.size.map_or(COPY, |size| size.clamp(COPY_LEAST, COPY)),
-            trials: COPIES,
-            gpus: gpus.map(Into::into).collect(),
-        };
-        measure_copies(recording, &plan, args.deadline, show);
+        plan.copies(recording, &ranks, output::progress);
     }
-    measure_arms(recording, ranks, &request, team, show)
-}
-
-/// One all-reduce in the host's memory.
-fn in_host_memory(args: &TriageArgs, ranks: &ChosenRanks) -> Vec<Point> {
-    let bytes = args.size.unwrap_or(match args.quick {
-        true => collective_bench::IN_HOST_MEMORY / 4,
-        false => collective_bench::IN_HOST_MEMORY,
-    });
-    vec![Point {
-        adaptive: args.size.is_none(),
-        ..Point::all_reduce(bytes, ranks.ranks.len() as u64)
-    }]
+    measure_arms(recording, ranks, &request, None, output::progress)
 }
 
 /// How long a triage takes at most, where nobody says it.

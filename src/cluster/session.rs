@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use serde_json::Value;
 
 use super::rendezvous::{Gathered, JoinedNode};
@@ -24,6 +25,11 @@ use crate::live::clock;
 
 /// How long sending a message may take.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+/// A peer that acknowledges nothing for so long is lost: its link died, or its kernel.
+const SILENCE: Duration = Duration::from_secs(15);
+/// When the kernel first asks an idle peer whether it is still there, and how often it asks again.
+const FIRST_PROBE: Duration = Duration::from_secs(5);
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a result of rank 0 may be under way after the step's deadline.
 const DELIVERY_MARGIN: Duration = Duration::from_secs(5);
 /// How often rank 0 checks deadlines if no step is open.
@@ -250,10 +256,15 @@ impl Session {
     /// # Errors
     ///
     /// Rank 0 is gone or does not respond.
-    pub fn watch(&self, step: &str, wait: Duration) -> Result<StepResult, SessionError> {
+    pub fn watch(
+        &self,
+        step: &str,
+        members: &[u64],
+        wait: Duration,
+    ) -> Result<StepResult, SessionError> {
         self.step(StepInput {
             step: step.to_owned(),
-            members: Vec::new(),
+            members: members.to_vec(),
             audience: StepAudience::Everyone,
             wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             end: StepEnd::OnSignal,
@@ -262,10 +273,10 @@ impl Session {
     }
 
     /// Ends a watched step, and passes this value to those that watch it.
-    pub fn end(&self, step: &str, value: Value) {
+    pub fn end(&self, step: &str, members: &[u64], value: Value) {
         let give = StepInput {
             step: step.to_owned(),
-            members: Vec::new(),
+            members: members.to_vec(),
             audience: StepAudience::Everyone,
             wait_ms: 0,
             end: StepEnd::Now,
@@ -334,7 +345,18 @@ fn duplicate_stream(stream: &TcpStream) -> io::Result<(TcpStream, TcpStream)> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(Some(SEND_TIMEOUT))?;
+    notice_silence(stream)?;
     Ok((stream.try_clone()?, stream.try_clone()?))
+}
+
+/// Has the kernel end the connection to a peer that fell silent: nothing else tells of a dead link.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    let silence = u32::try_from(SILENCE.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, FIRST_PROBE)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_INTERVAL)?;
+    sockopt::set_tcp_user_timeout(stream, silence)?;
+    Ok(())
 }
 
 /// Reads messages until the stream ends; returns why it did.
@@ -351,12 +373,26 @@ fn read(
             {
                 return "its connection closed".into();
             }
+            Err(crate::cluster::frame::FrameError::Io(error)) if is_silence(&error) => {
+                let seconds = SILENCE.as_secs();
+                return format!("it acknowledged nothing for {seconds} s");
+            }
             Err(error) => return error.to_string(),
         };
         if let Err(why) = hear(message) {
             return why;
         }
     }
+}
+
+/// Whether the kernel gave a peer up.
+fn is_silence(error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::TimedOut,
+        io::ErrorKind::HostUnreachable,
+        io::ErrorKind::NetworkUnreachable,
+    ];
+    kinds.contains(&error.kind())
 }
 
 /// Writes messages until all senders are dropped.

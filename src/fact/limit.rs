@@ -113,6 +113,16 @@ limits! {
     PAIR_SLOW: Percent = PAIRS_SLOW_SHARE;
     /// The same of a pair with an end that has a slow pair already.
     PAIR_SLOW_BESIDE: Percent = PAIRS_SLOW_SHARE_BESIDE;
+    /// How many times the spread of what equal pairs carry is a difference.
+    PAIR_SLOW_SPREADS: u64 = PAIRS_SLOW_SPREADS;
+    /// A smaller difference from what equal pairs carry is none, however alike they are.
+    PAIR_SLOW_LEAST: Percent = PAIRS_SLOW_LEAST;
+    /// The share of what the network in use carries from which another one is faster.
+    FASTER_NETWORK: Percent = PAIRS_FASTER_NETWORK_SHARE;
+    /// How far a predicted figure may be from the measured one to explain it.
+    EXPLAINS: Percent = BENCH_NODES_BELOW_EXPECTED_EXPLAINS;
+    /// Two causes whose figures are so close bind together.
+    BINDS_TOGETHER: Percent = BENCH_NODES_BELOW_EXPECTED_TOGETHER;
     /// Below this share of what it carries in the host's memory, a pair is slow from GPU to GPU.
     PAIR_SLOW_ON_GPUS: Percent = PAIRS_GPU_MEMORY_SLOW_SHARE;
     /// The same of a pair with an end that has such a pair already.

@@ -23,6 +23,10 @@ words! {
         Loss = "loss",
         /// It carries much less than its equals.
         Slow = "slow",
+        /// All pairs between two parts of the nodes carry much less than those within the parts.
+        CutSlow = "cut-slow",
+        /// A network that the nodes have and do not use carries much more than the one in use.
+        FasterNetwork = "faster-network",
         /// A round trip takes much longer than its equals'.
         Late = "late",
         /// Its adapters should reach its GPUs' memory by all that the node reports, but cannot, or move data wrongly.
@@ -48,6 +52,8 @@ subject! {
     WHAT: Sentence = "what" from "pairs";
     /// Of packets that are too large: the commands that set the receiver's MTU where its own is too small, else those that show the hop that takes less.
     MTU_COMMANDS: Arc<[Command]> = "mtu_commands" from "pairs";
+    /// Of a faster network: the commands that have NCCL and Gloo use it.
+    USE_COMMANDS: Arc<[Command]> = "use_commands" from "pairs";
     /// Of a loss: the share of data that was retransmitted.
     LOSS: Percent = "loss" from "pairs";
     /// Of a loss: whether what loses carries much less than its equals.

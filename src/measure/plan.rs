@@ -11,6 +11,7 @@ pub mod ablation_table;
 pub mod alpha_beta;
 pub mod bandwidth_words;
 pub mod bisection;
+pub mod bottleneck;
 pub mod collective;
 pub mod flags;
 pub mod gpu_choice;

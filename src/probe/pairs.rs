@@ -42,7 +42,7 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         let word = found.problem.word();
         // By its place, and not by a name that a redacted recording has not.
         let place = match found.blame {
-            None | Some(Blame::Everything) => String::new(),
+            None | Some(Blame::Everything | Blame::Cut(_)) => String::new(),
             Some(Blame::Node(node)) => format!(" node {node}"),
             Some(Blame::Rail(rail)) => format!(" rail {rail}"),
             Some(Blame::Adapter((node, rail))) => format!(" node {node} rail {rail}"),
@@ -72,6 +72,11 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
         if found.problem == SuspectProblem::PacketShort {
             let commands = mtu_commands(results, &found.ways);
             facts.know(id, suspect::MTU_COMMANDS, commands, &origin);
+        }
+        if found.problem == SuspectProblem::FasterNetwork {
+            let set = |name: &str| Command::filled(&format!("export {name}={{}}"), &[&found.name]);
+            let commands = ["NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"].map(set);
+            facts.know(id, suspect::USE_COMMANDS, Arc::from(commands), &origin);
         }
         let own = own(results, &found.ways);
         facts.know(id, suspect::OWN, own, &origin);
@@ -158,6 +163,7 @@ mod tests {
             }],
             flow_ms: 100,
             again: Vec::new(),
+            others: Vec::new(),
         });
         results.complete();
         let mut recording = Recording::new(Header::default());

@@ -59,6 +59,7 @@ pub(crate) const ROOMS: [(&str, &[&str]); 16] = [
             "derive",
             "check",
             "cluster",
+            "measure::run",
             "whole",
             "report",
             "fact",
@@ -108,7 +109,7 @@ const LAYERS: [&[&str]; 9] = [
     &["baseline", "log"],
     &["budget"],
     &["examination", "many"],
-    &["hosts", "launch"],
+    &["hosts", "launch", "plan"],
     &["inputs"],
 ];
 

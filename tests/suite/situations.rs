@@ -64,8 +64,8 @@ const FUNCTIONS: &str = r#"
 switches() { ip netns exec $p-0 bash -ec "$1"; }
 in_node() { ip netns exec $p-$1 bash -ec "$2"; }
 rates() {
-    ip netns exec $p-0 tc qdisc replace dev up$1 root tbf rate $2 burst 128k latency 50ms
-    ip netns exec $p-0 tc qdisc replace dev down$1 root tbf rate ${3:-$2} burst 128k latency 50ms
+    ip netns exec $p-0 tc qdisc replace dev up$1 root tbf rate $2 burst 128k latency 400ms
+    ip netns exec $p-0 tc qdisc replace dev down$1 root tbf rate ${3:-$2} burst 128k latency 400ms
 }
 trunk_one_way() { ip netns exec $p-0 tc qdisc replace dev trunk0 root "$@"; }
 trunk() { trunk_one_way "$@"; ip netns exec $p-0 tc qdisc replace dev trunk1 root "$@"; }
@@ -88,7 +88,7 @@ second() {
         ip -n $p-$n link add eth1 mtu 9000 type veth peer name other$n mtu 9000 netns $p-0
         ip -n $p-$n addr add 10.95.0.$n/24 dev eth1; ip -n $p-$n link set eth1 gso_max_segs 1 up
         ip -n $p-0 link set other$n master other up
-        in_node $n "tc qdisc add dev eth1 root tbf rate $1 burst 128k latency 50ms"
+        in_node $n "tc qdisc add dev eth1 root tbf rate $1 burst 128k latency 400ms"
     done
 }
 busy() {
@@ -96,7 +96,7 @@ busy() {
         ip netns exec $p-0 nice -n 5 sh -c 'while :; do :; done' > /dev/null 2>&1 &
     done
 }
-ranks() { for pid in $(ip netns pids $p-$1); do tr '\0' ' ' < /proc/$pid/cmdline | grep -q __rank && echo $pid; done; true; }
+ranks() { for pid in $(ip netns pids $p-$1); do cat /proc/$pid/cmdline 2> /dev/null | tr '\0' ' ' | grep -q __rank && echo $pid; done; true; }
 ranks_on() { until [ -n "$(ranks $1)" ]; do sleep 0.05; [ -d /proc/$PPID ] || exit 1; done; sleep 0.5; }
 kill_ranks() { for pid in $(ranks $1); do kill -$2 $pid; done; }
 kill_node() { ip netns pids $p-$1 | xargs -r kill -9; }
@@ -162,7 +162,15 @@ impl World {
             .args(["netns", "exec", &self.namespace(node)])
             .args(["unshare", "--uts", "sh", "-c"])
             .arg(format!("hostname n{node}; exec \"$0\" \"$@\""))
-            .args([doctor(), "triage", "--quick", "--skip", "kernel/*"])
+            .args([
+                doctor(),
+                "triage",
+                "--quick",
+                "--skip",
+                "kernel/*",
+                "--require",
+                "none",
+            ])
             .args(args)
             .args(["--format", "json", "--rank", &(node - 1).to_string()])
             .args(["--nodes", &self.nodes.to_string()])

@@ -124,7 +124,7 @@ fn a_threshold_that_a_site_sets_changes_the_verdict() {
         (
             "modelled-pairs-bad",
             "pairs/slow",
-            "[\"pairs/slow\"]\nshare = \"1 %\"",
+            "[\"pairs/slow\"]\nshare = \"1 %\"\nleast = \"99 %\"",
             false,
         ),
         (

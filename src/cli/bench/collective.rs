@@ -14,6 +14,7 @@ use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{MeasurementFormat, output, seconds};
 use crate::exit::Exit;
 use crate::fact::limit;
+use crate::measure::plan::collective::IN_HOST_MEMORY;
 use crate::measure::plan::collective::{Collective, DataType, Reduction};
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::rank_choice::ChosenRanks;
@@ -25,8 +26,6 @@ use crate::report::html::{Markup, charts};
 
 /// The size of the reference benchmark: 500,000 × 2,000 elements of four bytes.
 pub const REFERENCE: u64 = 4_000_000_000;
-/// The size where the data is in the host's memory.
-pub const IN_HOST_MEMORY: u64 = 256 << 20;
 
 /// What of a collective is measured.
 #[derive(Debug, Args)]

@@ -7,13 +7,14 @@ use std::time::Duration;
 use clap::Args;
 
 use super::assembly;
-use super::collective::{IN_HOST_MEMORY, REFERENCE};
+use super::collective::REFERENCE;
 use super::measuring::{self, MeasureArgs, NOT_OF_A_RECORDING, bytes};
 use super::shared_verdict::MeasurementEnd;
 use crate::cli::input;
 use crate::cli::together::{TogetherArgs, starter};
 use crate::cli::{MeasurementFormat, output, seconds};
 use crate::exit::Exit;
+use crate::measure::plan::collective::IN_HOST_MEMORY;
 use crate::measure::plan::flags::{self, Flags};
 use crate::measure::plan::latency::{self, Latency};
 use crate::measure::plan::rank_choice::ChosenRanks;

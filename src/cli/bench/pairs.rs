@@ -14,18 +14,18 @@ use crate::cli::together::{Part, TogetherArgs, part, starter};
 use crate::cli::{MeasurementFormat, record, seconds};
 use crate::examine::given::{self, MachineRequest};
 use crate::examine::one::own_facts;
+use crate::examine::plan::put_pairs;
 use crate::exit::Exit;
 use crate::live::worker::Progress;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
 use crate::measure::plan::pairs::verdict;
-use crate::measure::plan::pairs::{NAME, Plan, Results};
+use crate::measure::plan::pairs::{NAME, Results};
 use crate::measure::run::pairs::backend_decision::{PairRequest, decide};
 use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
 use crate::report::html::charts;
 use crate::report::pairs::{Pairs, text};
 use crate::source::recording::Recording;
-use crate::source::wire::Line;
 
 /// What is measured between nodes.
 #[derive(Debug, Args)]
@@ -134,6 +134,8 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         limits: &limits,
         flow: args.flow,
         across: args.across,
+        once: false,
+        prefix: "",
     };
     let measured = measure_pairs(session, decided, &joined.silent, &times, output::progress)?;
     output::progress(Progress::Done);
@@ -144,7 +146,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         let code = said.get("exit").and_then(Value::as_u64);
         return Ok(args.together.exit_on.elsewhere(code));
     };
-    put(&mut recording, &results);
+    put_pairs(&mut recording, &results);
     record::keep(&recording, args.record.as_deref(), args.no_redact)?;
     let exit = show(&recording, args.format)?;
     let suspects = verdict::suspects(&results, &limits);
@@ -152,18 +154,6 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     let verdict = json!({ "sentence": sentence, "exit": exit.code() });
     session.of_rank_0("verdict", JUDGING, verdict)?;
     Ok(exit)
-}
-
-/// Puts what was measured into the recording.
-pub(in crate::cli) fn put(recording: &mut Recording, results: &Results) {
-    // The recording said that nothing was measured.
-    recording.add(Line::Drop(Plan::question()));
-    let at = recording.duration();
-    for line in results.lines(at) {
-        recording.add(line);
-    }
-    let lines = recording.lines();
-    recording.add(Line::Complete { lines });
 }
 
 /// Shows what a recording has, and what checks say of it.

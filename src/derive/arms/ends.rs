@@ -53,10 +53,14 @@ impl Arms {
     }
 }
 
-/// The step at which each rank hung; ranks of one step together.
+/// The step at which each rank hung; ranks of one step together. Where the process of a rank cannot
+/// run, the others wait for it, and it alone is told.
 fn last_steps(hung: &[(String, String)]) -> String {
+    let cannot_run = |(_, step): &&(String, String)| step.contains("(its process is ");
+    let has_reason = hung.iter().any(|one| cannot_run(&one));
+    let told = hung.iter().filter(|one| !has_reason || cannot_run(one));
     let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (rank, step) in hung {
+    for (rank, step) in told {
         match steps.iter_mut().find(|(other, _)| other == step) {
             Some((_, ranks)) => ranks.push(rank),
             None => steps.push((step, vec![rank])),

@@ -58,8 +58,8 @@ pub fn join(
     }
     sink.say(&place.understood);
     let host = listen(place)?;
+    let port = host.port().context("the port")?;
     if told.is_some() {
-        let port = host.port().context("the port")?;
         stdio::send(&ChildMessage::Listening(port))
             .context("the process that started this node has ended")?;
     }
@@ -70,7 +70,7 @@ pub fn join(
     }
     let seconds = wait.as_secs_f64();
     let why = || format!("it did not connect to rank 0 within {seconds:.0} s");
-    let silent = match told {
+    let mut silent = match told {
         None => absent_nodes(place, &gathered, |_| why()),
         Some(told) => {
             let names = (1..).zip(told.names.iter().skip(1));
@@ -80,6 +80,14 @@ pub fn join(
             all.map(|(host, why)| Silent { host, why }).collect()
         }
     };
+    if !silent.is_empty()
+        && let Some(rule) = own_filter(place, port, sink)
+    {
+        for node in &mut silent {
+            let own = &place.own.name;
+            node.why += &format!("; the packet filter of {own} decides: {rule}");
+        }
+    }
     let mut names: BTreeMap<u64, String> = [(0, place.own.name.clone())].into();
     names.extend(
         gathered
@@ -98,6 +106,18 @@ pub fn join(
         session,
         silent: there.silent,
     })
+}
+
+/// The rule of this node's packet filter by which nobody reaches its port, where one decides.
+fn own_filter(place: &NodePlacement, port: u16, sink: &dyn Sink) -> Option<String> {
+    let recording = given::record(&MachineRequest::default(), None, sink);
+    match recording {
+        Ok(recording) => unreached::inward(&recording, port),
+        Err(error) => {
+            sink.say(&format!("{}: {error}", place.own.name));
+            None
+        }
+    }
 }
 
 fn guest(place: &NodePlacement, wait: Duration, sink: &dyn Sink) -> anyhow::Result<Joined> {

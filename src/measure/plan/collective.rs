@@ -89,6 +89,9 @@ impl Collective {
     }
 }
 
+/// The size of a collective's reference operation where the data is in the host's memory.
+pub const IN_HOST_MEMORY: u64 = 256 << 20;
+
 /// The elements of a rank's buffers. The size of an operation is the larger of both: for
 /// all-gather, reduce-scatter, scatter, gather and all-to-all all ranks' parts together, as
 /// nccl-tests counts it.

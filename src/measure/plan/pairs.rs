@@ -18,6 +18,7 @@
 pub mod backend_choice;
 pub mod counted;
 pub mod outlier_attribution;
+pub mod participants;
 pub mod rail_choice;
 pub mod schedule;
 pub mod second_pass;
@@ -33,6 +34,7 @@ use crate::fact::value::written;
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
+use crate::nodeset;
 use crate::source::wire::Line;
 use crate::source::{Answer, Question, Refusal, Source};
 
@@ -63,6 +65,18 @@ pub struct Plan {
     /// What was measured a second time, alone: the ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub again: Vec<(End, End)>,
+    /// The other networks that all nodes have, which were tried for a moment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherNetwork>,
+}
+
+/// A network between all nodes that these pairs did not use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherNetwork {
+    /// The interfaces that lead to it, each name once.
+    pub interfaces: Vec<String>,
+    /// What the slowest of a few pairs carries over it one way, in bits per second.
+    pub rate: u64,
 }
 
 written! {
@@ -358,6 +372,23 @@ impl Plan {
         self.nodes.get(end.0)?.rails.get(end.1)
     }
 
+    /// How many nodes were expected: those that took part, and those of which nothing was heard.
+    pub fn expected(&self) -> u64 {
+        let is_here = |silent: &&Silent| self.nodes.iter().any(|node| node.host == silent.host);
+        let absent = self.silent.iter().filter(|silent| !is_here(silent)).count();
+        (self.nodes.len() + absent) as u64
+    }
+
+    /// The names of nodes, as a list.
+    pub fn names(&self, nodes: &[usize]) -> String {
+        let nodes = nodes.iter().filter_map(|node| self.nodes.get(*node));
+        let names: Vec<&str> = nodes.map(|node| node.host.as_str()).collect();
+        match nodeset::fold(&names) {
+            folded if folded.is_empty() => names.join(","),
+            folded => folded,
+        }
+    }
+
     /// The adapter's name: the node's, and its interface's, or its RDMA port's where that was
     /// measured, where it has several.
     pub fn name(&self, end: End) -> String {
@@ -613,6 +644,24 @@ impl Results {
             (1, false) => &mut self.on_gpus,
             (_, false) => &mut self.on_gpus_again,
         }
+    }
+
+    /// What these ways carry together, in bits per second: the most that those of one round, which
+    /// were measured at once, carried in one direction.
+    pub fn capacity(&self, ways: &[PairDirection]) -> f64 {
+        let rounds = schedule::along_rails(self.plan.nodes.len(), self.plan.rails());
+        let together = |of: fn(&(End, End)) -> PairDirection| {
+            let carried = rounds.iter().map(move |round| {
+                let ways = round.iter().map(of).filter(|way| ways.contains(way));
+                let flows = ways.filter_map(|way| self.first.get(&way)?.rate());
+                flows.sum::<f64>()
+            });
+            carried.fold(0.0, f64::max)
+        };
+        let forth = together(|(a, b)| PairDirection { from: *a, to: *b });
+        let back = together(|(a, b)| PairDirection { from: *b, to: *a });
+        let alone = ways.iter().filter_map(|way| self.flow(*way)?.rate());
+        alone.fold(forth.max(back), f64::max)
     }
 
     /// Has a reply to each question of the plan: what did not come is said so.

@@ -7,6 +7,7 @@ use super::bandwidth_words::rate;
 use super::bisection::Bisection;
 use super::reply::RankReply;
 use super::results::Results;
+use super::run::Backend;
 use crate::fact::Percent;
 use crate::sentence::{Sentence, sentence};
 use crate::source::{Answer, Question, Source};
@@ -123,6 +124,12 @@ pub struct Scopes {
     /// nanoseconds; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step_ns: Option<u64>,
+    /// Nodes that the whole is without: they cannot be reached, or were lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// What moved the data; absent in recordings of versions that did not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Backend>,
 }
 
 impl Scope {
@@ -234,23 +241,21 @@ impl Scopes {
         (!slow.is_empty()).then_some(said)
     }
 
-    /// How the whole does against a node and against what was expected:
-    /// `3 nodes are 12× slower than one; 2.1× expected`; without a cause. Where nobody measured
-    /// what the network carries it says so:
-    /// `3 nodes are 12× slower than one; what two of them carry was not measured`.
-    pub fn against_one(&self, slow_below: Percent) -> Option<Sentence> {
+    /// How the whole job does against a node and against what was expected:
+    /// `an all-reduce over 3 nodes takes 12 times as long as on one; 2.1× expected`; without a
+    /// cause, which may be known already. Where nobody measured what the network carries it says so.
+    pub fn against_one(&self, slow_below: Percent, is_bound: bool) -> Option<Sentence> {
         let whole = self.whole.as_ref().filter(|whole| whole.nodes > 1)?;
-        let nodes = whole.nodes;
+        let what = format!("an all-reduce over {} nodes", whole.nodes);
         let is_as_fast = self.slowdown().is_some_and(|slower| slower < 1.05);
         let head = Sentence::from(match self.slowdown() {
-            None => format!("{nodes} nodes reach {}", rate(whole.busbw)),
-            Some(_) if is_as_fast => format!("{nodes} nodes are as fast as one"),
-            Some(slower) => format!("{nodes} nodes are {} slower than one", times(slower)),
+            None => format!("{what} reaches {}", rate(whole.busbw)),
+            Some(_) if is_as_fast => format!("{what} is as fast as on one"),
+            Some(slower) => format!("{what} takes {} times as long as on one", factor(slower)),
         });
         let (Some(of_expected), Some(binding)) = (self.of_expected(), self.binding()) else {
             return Some(head.then_optionally("; what two of them carry was not measured"));
         };
-        let is_slow = of_expected.0 < slow_below.0;
         let seen = match (self.pairs, self.network()) {
             (Some(pairs), _) => format!("two nodes carry {} to each other", rate(pairs)),
             (None, Some(part)) => format!("the fastest part of them reaches {}", rate(part)),
@@ -260,22 +265,50 @@ impl Scopes {
             .links
             .map(|links| format!("their links {}", rate(links)));
         let expected = self.expected().map_or_else(|| rate(binding), times);
+        let is_slow = is_bound || of_expected.0 < slow_below.0;
         Some(match (is_slow, links) {
             (true, Some(links)) if self.are_links_idle(slow_below) => {
                 let expected = sentence!("; {expected} expected", ": {seen}, {links}");
                 head.then_optionally(expected)
             }
             (true, _) => head.then_optionally(format!("; {expected} expected")),
+            (false, _) if !self.has_expectation() => {
+                let unknown = "; what their links should carry is not known: --link 100G says it";
+                head.then_optionally(format!(": {seen}")).then(unknown)
+            }
             (false, links) => {
                 let as_expected = if is_as_fast { "" } else { ", as expected" };
-                let links = links.unwrap_or_else(|| {
-                    "what their links can carry is not known, so a network that is slow everywhere looks like this too".into()
-                });
+                let links = links.map_or(String::new(), |links| format!("; {links}"));
                 head.then(as_expected)
                     .then_optionally(format!(": {seen}"))
-                    .then_optionally(format!("; {links}"))
+                    .then_optionally(links)
             }
         })
+    }
+
+    /// Whether it is known what the nodes should reach, beyond what they do: of GPUs it is.
+    pub fn has_expectation(&self) -> bool {
+        self.links.is_some() || !matches!(self.backend, Some(Backend::Tcp | Backend::Verbs))
+    }
+
+    /// Whether all of the network is slow, and what pairs carry explains what all nodes reach.
+    pub fn are_links_bound(&self, slow_below: Percent, explains: Percent) -> bool {
+        let reached = self.whole.as_ref().zip(self.network());
+        let is_near = reached.is_some_and(|(whole, network)| {
+            let share = network as f64 / whole.busbw as f64;
+            (share - 1.0).abs() <= explains.0 / 100.0
+        });
+        is_near && self.are_links_idle(slow_below)
+    }
+
+    /// All of the network is slow: `every link carries 1.25 MB/s of 25.0 MB/s, …`.
+    pub fn slow_links(&self) -> Sentence {
+        let seen = rate(self.network().unwrap_or(0));
+        let links = rate(self.links.unwrap_or(0));
+        sentence!(
+            "every link carries {seen} of {links}",
+            ": check the rate that switch ports, virtual switches or the provider allow each node"
+        )
     }
 
     /// Whether pairs of nodes carry much less than their links: all of the network is slow.
@@ -303,9 +336,13 @@ impl Scopes {
     }
 }
 
-fn times(factor: f64) -> String {
+fn factor(factor: f64) -> String {
     let decimals = usize::from(factor < 10.0);
-    format!("{factor:.decimals$}×")
+    format!("{factor:.decimals$}")
+}
+
+fn times(slower: f64) -> String {
+    format!("{}×", factor(slower))
 }
 
 #[cfg(test)]
@@ -370,8 +407,8 @@ mod tests {
         };
         assert_eq!(scopes.of_expected(), Some(Percent(40.0)));
         assert_eq!(
-            scopes.against_one(slow_below).unwrap(),
-            "3 nodes are 22× slower than one; 8.8× expected"
+            scopes.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes takes 22 times as long as on one; 8.8× expected"
         );
         assert_eq!(
             scopes.slow_alone_in_words(slow_below).unwrap(),
@@ -381,8 +418,8 @@ mod tests {
         scopes.pairs = None;
         assert_eq!(scopes.of_expected(), None);
         assert_eq!(
-            scopes.against_one(slow_below).unwrap(),
-            "3 nodes are 22× slower than one; what two of them carry was not measured"
+            scopes.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes takes 22 times as long as on one; what two of them carry was not measured"
         );
         // A part of them is.
         let part = |nodes: &[usize], busbw: u64| Measured {
@@ -394,13 +431,13 @@ mod tests {
             ..Bisection::default()
         });
         assert_eq!(
-            scopes.against_one(slow_below).unwrap(),
-            "3 nodes are 22× slower than one; 8.0× expected"
+            scopes.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes takes 22 times as long as on one; 8.0× expected"
         );
         scopes.whole.as_mut().unwrap().busbw = 10 * 8_000_000_000;
         assert_eq!(
-            scopes.against_one(slow_below).unwrap(),
-            "3 nodes are 8.8× slower than one, as expected: the fastest part of them reaches 11.0 GB/s; what their links can carry is not known, so a network that is slow everywhere looks like this too"
+            scopes.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes takes 8.8 times as long as on one, as expected: the fastest part of them reaches 11.0 GB/s"
         );
         scopes.whole.as_mut().unwrap().busbw = 4 * 8_000_000_000;
         scopes.bisection = None;
@@ -413,20 +450,20 @@ mod tests {
         let slow = reaches_pairs(50 * 8_000_000_000);
         assert_eq!(slow.of_expected(), Some(Percent(8.0)));
         assert_eq!(
-            slow.against_one(slow_below).unwrap(),
-            "3 nodes are 22× slower than one; 1.8× expected: two nodes carry 4.00 GB/s to each other, their links 50.0 GB/s"
+            slow.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes takes 22 times as long as on one; 1.8× expected: two nodes carry 4.00 GB/s to each other, their links 50.0 GB/s"
         );
         let well = reaches_pairs(5 * 8_000_000_000);
         assert_eq!(
-            well.against_one(slow_below).unwrap(),
-            "3 nodes are 22× slower than one, as expected: two nodes carry 4.00 GB/s to each other; their links 5.00 GB/s"
+            well.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes takes 22 times as long as on one, as expected: two nodes carry 4.00 GB/s to each other; their links 5.00 GB/s"
         );
         // Of one rank on each node nobody knows what a node reaches alone.
         scopes.pairs = Some(10 * 8_000_000_000);
         scopes.inside.clear();
         assert_eq!(
-            scopes.against_one(slow_below).unwrap(),
-            "3 nodes reach 4.00 GB/s; 10.0 GB/s expected"
+            scopes.against_one(slow_below, false).unwrap(),
+            "an all-reduce over 3 nodes reaches 4.00 GB/s; 10.0 GB/s expected"
         );
         assert_eq!(scopes.slow_alone_in_words(slow_below), None);
     }

@@ -34,6 +34,7 @@ const SIZE_IN_HOST_MEMORY: u64 = 64 << 20;
 const REFERENCE: u64 = 4_000_000_000;
 
 /// Which arms an ablation compares, and for how long.
+#[derive(Clone)]
 pub struct AblationRequest {
     /// The arms.
     pub arms: ArmRequest,

@@ -6,6 +6,7 @@
 
 pub mod backend_decision;
 mod dial;
+pub mod other_networks;
 mod packet;
 pub mod port_process;
 pub mod rdma;

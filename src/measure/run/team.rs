@@ -7,11 +7,13 @@ mod remote_nodes;
 mod runs;
 mod scopes;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::members::Assembled;
@@ -20,8 +22,8 @@ use super::buffer_memory::check_buffers;
 use super::progress::ShowProgress;
 use super::ranks::RankProcess;
 use super::record_runs::record_runs;
-use crate::cluster::session::Session;
-use crate::cluster::session_steps::StepAudience;
+use crate::cluster::session::{Session, SessionError};
+use crate::cluster::session_steps::{StepAudience, StepResult};
 use crate::fact::Percent;
 use crate::live::clock;
 use crate::live::worker::Progress;
@@ -50,6 +52,10 @@ pub struct Team {
     own: usize,
     /// How many runs were led, or followed.
     runs: Cell<u64>,
+    /// What the names of its steps begin with: those of fewer nodes are steps of their own.
+    prefix: String,
+    /// The members that were lost, and why, as far as this node knows.
+    lost: RefCell<BTreeMap<u64, String>>,
     show: ShowProgress,
 }
 
@@ -115,7 +121,7 @@ impl Team {
             return Ok(Some(why));
         }
         let plan = all.clone().plan(points, 1, clock::boottime_ns());
-        let mut plan = self.agree_on("plan", &plan)?;
+        let mut plan = self.agree_on_plan("plan", &plan)?;
         let how = RankProcess::of(recording, deadline);
         let lines = self.make(&how, &plan, "whole")?.unwrap_or_default();
         plan.adopt(&measured_points(&lines));
@@ -151,7 +157,7 @@ impl Team {
             .filter(|_| scope.is_some())
             .map(|results| results.plan);
         let value = plan.map_or(Value::Null, |plan| plan.to_value());
-        let told = self.session.of_rank_0("whole", NEXT, value)?;
+        let told = self.of_rank_0("whole", NEXT, value)?;
         let Ok(plan) = Plan::from_value(&told) else {
             return Ok(None);
         };
@@ -166,13 +172,64 @@ impl Team {
         }))
     }
 
+    /// What each member contributes to a step; remembers which of them are lost.
+    fn exchange(
+        &self,
+        step: &str,
+        audience: StepAudience,
+        wait: Duration,
+        value: Value,
+    ) -> Result<StepResult, SessionError> {
+        let step = format!("{}{step}", self.prefix);
+        let all = (self.session).exchange(&step, &self.members, audience, wait, value)?;
+        let mut lost = self.lost.borrow_mut();
+        for (rank, why) in &all.missing {
+            lost.entry(*rank).or_insert_with(|| why.clone());
+        }
+        Ok(all)
+    }
+
+    /// What rank 0 gives to a step of all members; null if it gave nothing.
+    fn of_rank_0(&self, step: &str, wait: Duration, own: Value) -> Result<Value, SessionError> {
+        let mut all = self.exchange(step, StepAudience::Rank0, wait, own)?;
+        Ok(all.values.remove(&0).unwrap_or_default())
+    }
+
+    /// The members that were lost until now, and why, as rank 0 knows it: the same on all nodes.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone.
+    pub fn agree_on_lost(&self, step: &str) -> anyhow::Result<BTreeMap<u64, String>> {
+        let own = self.lost.borrow().clone();
+        self.agree_on(step, &own)
+    }
+
+    /// What rank 0 decides: all nodes go on alike.
+    ///
+    /// # Errors
+    ///
+    /// Rank 0 is gone.
+    pub fn agree_on<T>(&self, step: &str, own: &T) -> anyhow::Result<T>
+    where
+        T: Serialize + for<'d> Deserialize<'d>,
+    {
+        let told = self.of_rank_0(step, NEXT, serde_json::to_value(own)?)?;
+        Ok(serde_json::from_value(told)?)
+    }
+
+    /// How many nodes take part.
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
     /// What rank 0 says to a question: all nodes go on alike.
     ///
     /// # Errors
     ///
     /// Rank 0 is gone.
     pub fn agree(&self, step: &str, own: bool) -> anyhow::Result<bool> {
-        Ok(self.session.of_rank_0(step, NEXT, json!(own))? == Value::Bool(true))
+        Ok(self.of_rank_0(step, NEXT, json!(own))? == Value::Bool(true))
     }
 
     /// The session of its nodes.
@@ -188,7 +245,7 @@ impl Team {
 
     /// Why one of the nodes cannot go on; `None` if all can.
     fn unable(&self, step: &str, own: Option<String>) -> anyhow::Result<Option<String>> {
-        let all = (self.session).exchange(step, &[], StepAudience::Everyone, SLACK, json!(own))?;
+        let all = self.exchange(step, StepAudience::Everyone, SLACK, json!(own))?;
         let gone = all.missing.iter().map(|(rank, why)| (rank, why.as_str()));
         let unable = (all.values.iter()).filter_map(|(rank, why)| Some((rank, why.as_str()?)));
         let first = gone.chain(unable).next();
@@ -196,8 +253,8 @@ impl Team {
     }
 
     /// The plan of rank 0, which all nodes take: the buffers hold what follows from its seed.
-    fn agree_on(&self, step: &str, plan: &Plan) -> anyhow::Result<Plan> {
-        let told = self.session.of_rank_0(step, SLACK, plan.to_value())?;
+    fn agree_on_plan(&self, step: &str, plan: &Plan) -> anyhow::Result<Plan> {
+        let told = self.of_rank_0(step, SLACK, plan.to_value())?;
         Plan::from_value(&told).map_err(|what| anyhow::anyhow!("rank 0's plan: {what}"))
     }
 
@@ -228,8 +285,7 @@ impl Team {
     ///
     /// Rank 0 is gone.
     pub fn gather_texts(&self, own: String) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let all =
-            (self.session).exchange("recordings", &[], StepAudience::Rank0, NEXT, json!(own))?;
+        let all = self.exchange("recordings", StepAudience::Rank0, NEXT, json!(own))?;
         let others = all.values.into_iter().filter(|(rank, _)| *rank != 0);
         let named = others.filter_map(|(rank, value)| match value {
             Value::String(text) => {

@@ -299,7 +299,10 @@ fn crashed(plan: &Plan, replies: &[Result<RankReply, Gap>], seen: &mut ArmRuns) 
 /// How the ranks of a run ended badly.
 fn troubles(plan: &Plan, replies: &[(usize, &RankReply)], seen: &mut ArmRuns) {
     for (rank, reply) in replies {
-        let name = rank_name(plan, *rank);
+        let name = match &reply.host {
+            Some(host) if plan.nodes() > 1 => format!("{} on {host}", rank_name(plan, *rank)),
+            _ => rank_name(plan, *rank),
+        };
         let failure = match &reply.ended {
             Ended::Well | Ended::Stopped { .. } => continue,
             Ended::Slow { .. } => {

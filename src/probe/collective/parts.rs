@@ -84,7 +84,7 @@ fn compare(facts: &mut Facts, node: Id, scopes: Option<&Scopes>, origin: &Origin
         facts.limit(limit::SLOW_ALONE),
     );
     let scopes = scopes.and_then(|scopes| {
-        let said = scopes.against_one(below)?;
+        let said = scopes.against_one(below, false)?;
         Some((scopes, said))
     });
     facts.know(node, node::COMPARED, scopes.is_some(), origin);

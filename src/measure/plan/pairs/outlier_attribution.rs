@@ -26,6 +26,41 @@ pub enum Blame {
     Adapter(End),
     /// These two ends with each other, and neither with others.
     Pair(End, End),
+    /// What lies between these nodes and all others: pairs within a side are good.
+    Cut(Side),
+}
+
+/// Nodes on one side of a cut, by their places: the first node is one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Side(u128);
+
+impl Side {
+    /// Whether a node is on this side; of more nodes than it holds none is.
+    pub fn has(self, node: usize) -> bool {
+        node < u128::BITS as usize && self.0 & (1 << node) != 0
+    }
+}
+
+/// The cut that explains all bad pairs: the nodes fall into two parts of several nodes, all pairs
+/// between the parts are bad, and none within a part.
+pub fn cut(tried: &[Tried]) -> Option<Side> {
+    let nodes: BTreeSet<usize> = ends(tried).map(|(node, _)| node).collect();
+    if nodes.last()? >= &(u128::BITS as usize) {
+        return None;
+    }
+    let mut side = Side(1 << nodes.first()?);
+    loop {
+        let crossed = |one: &&Tried| !one.bad && side.has(one.ends.0.0) != side.has(one.ends.1.0);
+        let Some(good) = tried.iter().find(crossed) else {
+            break;
+        };
+        side = Side(side.0 | 1 << good.ends.0.0 | 1 << good.ends.1.0);
+    }
+    let crosses = |one: &Tried| side.has(one.ends.0.0) != side.has(one.ends.1.0);
+    let here = nodes.iter().filter(|node| side.has(**node)).count();
+    let is_cut =
+        here > 1 && nodes.len() > here + 1 && tried.iter().all(|one| one.bad == crosses(one));
+    is_cut.then_some(side)
 }
 
 /// The fewest that explain all bad pairs. An end is accused by pairs with several others that are
@@ -83,6 +118,7 @@ impl Blame {
             Blame::Rail(rail) => a.1 == rail || b.1 == rail,
             Blame::Adapter(end) => a == end || b == end,
             Blame::Pair(one, other) => [(a, b), (b, a)].contains(&(one, other)),
+            Blame::Cut(side) => side.has(a.0) != side.has(b.0),
         }
     }
 
@@ -95,7 +131,7 @@ impl Blame {
                 .filter(|e| *e != end)
                 .map(|e| e.0)
                 .collect(),
-            Blame::Everything | Blame::Rail(_) | Blame::Pair(..) => vec![a.0, b.0],
+            Blame::Everything | Blame::Rail(_) | Blame::Pair(..) | Blame::Cut(_) => vec![a.0, b.0],
         }
     }
 
@@ -104,7 +140,7 @@ impl Blame {
         match self {
             Blame::Node(_) | Blame::Adapter(_) => 2,
             Blame::Everything | Blame::Rail(_) => 3,
-            Blame::Pair(..) => 1,
+            Blame::Pair(..) | Blame::Cut(_) => 1,
         }
     }
 
@@ -161,5 +197,29 @@ mod tests {
             blame(&all(8, 1, |a, _| a.0 == 2 || a.0 == 5)),
             [Blame::Node(2), Blame::Node(5)]
         );
+    }
+
+    #[test]
+    fn pairs_that_form_a_cut_accuse_what_lies_between() {
+        let sides = |a: End, b: End| (a.0 < 2) != (b.0 < 2);
+        let side = cut(&all(4, 1, sides)).unwrap();
+        assert_eq!(
+            [0, 1, 2, 3].map(|node| side.has(node)),
+            [true, true, false, false]
+        );
+        let crossed = |a: End, b: End| a.0 % 2 != b.0 % 2;
+        let side = cut(&all(6, 2, crossed)).unwrap();
+        assert_eq!(
+            [0, 1, 2, 5].map(|node| side.has(node)),
+            [true, false, true, false]
+        );
+        // One node, a pair, all pairs, and one pair within a part are no cut.
+        assert_eq!(cut(&all(4, 1, |a, _| a.0 == 2)), None);
+        assert_eq!(cut(&all(4, 1, |a, b| a.0 == 1 && b.0 == 3)), None);
+        assert_eq!(cut(&all(4, 1, |_, _| true)), None);
+        assert_eq!(cut(&all(4, 1, |_, _| false)), None);
+        let more = |a: End, b: End| sides(a, b) || (a.0, b.0) == (0, 1);
+        assert_eq!(cut(&all(4, 1, more)), None);
+        assert_eq!(cut(&[]), None);
     }
 }

@@ -2,10 +2,13 @@
 
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Gpu, Rail};
 use crate::fact::{Facts, Id, Subject, interface, netdev, node, path, port};
 use crate::measure::plan::gpu_choice::{choose_gpus, nearest_gpus, occupied};
 use crate::measure::plan::port_choice::active_ports;
+use crate::network::Network;
 
 /// The rails of these names, else those of the ports that jobs use, else the interface with the
 /// address that reaches rank 0.
@@ -36,6 +39,39 @@ pub fn choose_rails(
     let found = interfaces.find(has);
     let found = found.ok_or_else(|| format!("no interface has {address}"))?;
     rail(facts, node, found, Some(address), None).map(|rail| vec![rail])
+}
+
+/// A rail that is not used, and its network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnusedRail {
+    /// The rail.
+    pub rail: Rail,
+    /// The network of its address, as text.
+    pub network: String,
+}
+
+/// The interfaces beside those of these rails that have an address in a network of its own.
+pub fn unused_rails(facts: &Facts, node: Id, used: &[Rail]) -> Vec<UnusedRail> {
+    let is_candidate = |id: &Id| {
+        let name = facts.name(*id);
+        facts.known(*id, interface::LOOPBACK) == Some(false)
+            && facts.known(*id, interface::UP) == Some(true)
+            && used.iter().all(|rail| rail.interface != name)
+    };
+    let candidates = facts.below(node, Subject::Interface).filter(is_candidate);
+    let unused = candidates.filter_map(|id| {
+        let rail = rail(facts, node, id, None, None).ok()?;
+        let address: IpAddr = rail.address.parse().ok()?;
+        let mut all = facts.texts(id, interface::ADDRESSES);
+        let own = all.find(|text| text.split('/').next() == Some(&rail.address))?;
+        let length = own.split('/').nth(1)?.parse().ok()?;
+        let network = Network::of(address, length).filter(|network| network.has_peers())?;
+        Some(UnusedRail {
+            rail,
+            network: network.to_string(),
+        })
+    });
+    unused.collect()
 }
 
 /// The RDMA ports of these names, else those that jobs use, whether or not their interfaces have

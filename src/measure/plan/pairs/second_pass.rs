@@ -60,6 +60,7 @@ pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
                 SuspectProblem::GpuFails,
                 SuspectProblem::GpuNone,
                 SuspectProblem::RailsApart,
+                SuspectProblem::FasterNetwork,
             ];
             !not.contains(&suspect.problem)
         })

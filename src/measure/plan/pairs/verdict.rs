@@ -16,7 +16,7 @@ use self::wording::{rate, suspect};
 use super::{Flow, Memory, PairDirection, Results};
 use crate::fact::Limits;
 use crate::fact::suspect::SuspectProblem;
-use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame};
+use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame, cut};
 use crate::measure::plan::pairs::schedule::End;
 use crate::measure::plan::run::Backend;
 use crate::sentence::{Sentence, sentence};
@@ -126,7 +126,20 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         let Bad { strong, all: bad } = bad(results, &whole, problem, &reference, thresholds);
         let tried = tried(&ways, &bad, |way| is_known(results, *way, problem));
         let mut told: BTreeSet<PairDirection> = BTreeSet::new();
-        for blame in accused(results, &tried) {
+        // Slow pairs that form a cut are the cut, and no nodes.
+        let cut = match problem {
+            SuspectProblem::Slow if results.missing.is_empty() => cut(&tried),
+            _ => None,
+        };
+        let accused = match cut {
+            Some(side) => vec![Blame::Cut(side)],
+            None => accused(results, &tried),
+        };
+        let problem = match cut {
+            Some(_) => SuspectProblem::CutSlow,
+            None => problem,
+        };
+        for blame in accused {
             let of_blame = |way: &&PairDirection| blame.covers(way.ends());
             // A weak sign tells how far a problem reaches. By itself it is none: a busy processor
             // gives as much.
@@ -134,6 +147,14 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
                 continue;
             }
             let accusing: Vec<PairDirection> = bad.iter().filter(of_blame).copied().collect();
+            // That equals are alike tells of a node with all its pairs, and not of one pair: what
+            // holds up a flow for a moment is as much.
+            if problem == SuspectProblem::Slow
+                && matches!(blame, Blame::Pair(..))
+                && !(accusing.iter()).any(|way| reference.is_far_below(results, *way, thresholds))
+            {
+                continue;
+            }
             told.extend(&accusing);
             let measure = (&reference, thresholds);
             found.push(suspect(results, problem, blame, accusing, measure));
@@ -143,6 +164,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
             ways.retain(|way| !told.contains(way) && !told.contains(&way.back()));
         }
     }
+    found.extend(faster_network(results, thresholds));
     let silent: BTreeSet<usize> = (0..plan.nodes.len()).filter(|n| is_silent(*n)).collect();
     found.extend(gpus::suspects(results, &silent, thresholds));
     let along = results.ways();
@@ -157,6 +179,28 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         found.push(apart);
     }
     found
+}
+
+/// The fastest of the networks that the pairs did not use, if it is much faster than theirs.
+fn faster_network(results: &Results, thresholds: &Thresholds) -> Option<Suspect> {
+    let plan = &results.plan;
+    let other = plan.others.iter().max_by_key(|other| other.rate)?;
+    let used = usual(results)?;
+    if (other.rate as f64) < thresholds.faster_times * used {
+        return None;
+    }
+    let name = other.interfaces.join(",");
+    let own = plan
+        .rail((0, 0))
+        .map_or("", |rail| rail.label(plan.backend));
+    let (fast, slow) = (rate(other.rate as f64), rate(used));
+    let what = sentence!(
+        "{name} carries {fast} between the nodes",
+        "; {own}, which they use, carries {slow}",
+        "; NCCL_SOCKET_IFNAME={name} uses it"
+    );
+    let problem = SuspectProblem::FasterNetwork;
+    Some(Suspect::of(problem, None, name, what, Vec::new()))
 }
 
 /// The pairs of these ways of which something is known, and whether they are bad.
@@ -237,10 +281,25 @@ pub fn range(results: &Results) -> Option<Range> {
     range_of(results, |way| results.flow(way))
 }
 
-/// What equals carry one way: the upper quarter of all ways, since one bad node of three is in most
-/// of them.
+/// What equals carry one way.
 pub fn usual(results: &Results) -> Option<f64> {
-    usual_of(results, |way| results.flow(way)?.rate())
+    let ways = results.ways().into_iter();
+    capacity_of_equals(ways.filter_map(|way| Some((way, results.flow(way)?.rate()?))))
+}
+
+/// What three quarters of all ends do not exceed on the fastest of their ways: two bad nodes of four
+/// are in five of six pairs.
+fn capacity_of_equals(carried: impl Iterator<Item = (PairDirection, f64)>) -> Option<f64> {
+    let mut ends: BTreeMap<End, f64> = BTreeMap::new();
+    for (way, rate) in carried {
+        for end in [way.from, way.to] {
+            let most = ends.entry(end).or_default();
+            *most = most.max(rate);
+        }
+    }
+    let mut rates: Vec<f64> = ends.into_values().collect();
+    rates.sort_unstable_by(f64::total_cmp);
+    part(&rates, 0.75)
 }
 
 /// What the links of such ways carry by the word of their hardware; `None` where nobody knows it.
@@ -331,8 +390,10 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> Sentence {
 
 /// What equals reach.
 struct Reference {
-    /// The upper quarter of what ways of a kind carry: one bad node of three is in most pairs.
+    /// What equals carry over ways of a kind.
     rate: BTreeMap<u64, f64>,
+    /// How far the upper half of them lies apart, as a part of the most; of few ways nobody knows.
+    spread: BTreeMap<u64, f64>,
     /// The lower quarter of what they lose, in percent.
     loss: f64,
     /// The lower quarter of the least times there and back, in nanoseconds.
@@ -340,13 +401,22 @@ struct Reference {
 }
 
 impl Reference {
+    /// Whether a way carries less than equals do however far apart they are.
+    fn is_far_below(&self, results: &Results, way: PairDirection, limits: &Thresholds) -> bool {
+        let usual = self.rate.get(&kind(results, way));
+        let rate = results.flow(way).and_then(|flow| flow.rate());
+        let part = limits.slow.value(false);
+        matches!((rate, usual), (Some(rate), Some(usual)) if rate < part * usual)
+    }
+
     fn of(results: &Results, ways: &[PairDirection]) -> Self {
-        let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut rates: BTreeMap<u64, Vec<(PairDirection, f64)>> = BTreeMap::new();
         let (mut losses, mut trips) = (Vec::new(), Vec::new());
         for way in ways {
             if results.missing.contains(way) {
                 // It may be as bad as can be, so that what is bad beside it is no worse than usual.
-                rates.entry(kind(results, *way)).or_default().push(0.0);
+                let own = rates.entry(kind(results, *way)).or_default();
+                own.push((*way, 0.0));
                 losses.push(f64::INFINITY);
                 trips.push(f64::INFINITY);
             }
@@ -354,24 +424,37 @@ impl Reference {
                 continue;
             };
             if let Some(rate) = flow.rate() {
-                rates.entry(kind(results, *way)).or_default().push(rate);
+                let own = rates.entry(kind(results, *way)).or_default();
+                own.push((*way, rate));
             }
             losses.extend(flow.loss());
             trips.extend(flow.round_trip_ns.map(|ns| ns as f64));
         }
-        let mut rate = BTreeMap::new();
-        for (kind, mut all) in rates {
+        let (mut rate, mut spread) = (BTreeMap::new(), BTreeMap::new());
+        for (kind, ways) in rates {
+            let mut all: Vec<f64> = ways.iter().map(|(_, rate)| *rate).collect();
             all.sort_unstable_by(f64::total_cmp);
-            rate.extend(part(&all, 0.75).map(|rate| (kind, rate)));
+            spread.extend(upper_spread(&all).map(|spread| (kind, spread)));
+            rate.extend(capacity_of_equals(ways.into_iter()).map(|rate| (kind, rate)));
         }
         losses.sort_unstable_by(f64::total_cmp);
         trips.sort_unstable_by(f64::total_cmp);
         Reference {
             rate,
+            spread,
             loss: part(&losses, 0.25).unwrap_or(0.0),
             round_trip: part(&trips, 0.25).unwrap_or(f64::INFINITY),
         }
     }
+}
+
+/// How far the upper half of these rates lies apart, as a part of the most. Of the pairs of two
+/// nodes there are too few to tell.
+fn upper_spread(sorted: &[f64]) -> Option<f64> {
+    const ENOUGH: usize = 6;
+    let most = sorted.last().filter(|most| **most > 0.0)?;
+    let middle = part(sorted, 0.5)?;
+    (sorted.len() >= ENOUGH).then_some((most - middle) / most)
 }
 
 /// Ways are equals where the slower of their links has the same speed.
@@ -413,6 +496,8 @@ fn bad(
             // Of several ways together, or of a node alone.
             SuspectProblem::Silent
             | SuspectProblem::RailsApart
+            | SuspectProblem::CutSlow
+            | SuspectProblem::FasterNetwork
             | SuspectProblem::GpuFails
             | SuspectProblem::GpuNone
             | SuspectProblem::GpuSlow => false,
@@ -441,8 +526,10 @@ fn bad(
                 })
             }
             SuspectProblem::Slow => {
-                let part = thresholds.slow.value(weakly);
-                let usual = reference.rate.get(&kind(results, *way));
+                let kind = kind(results, *way);
+                let usual = reference.rate.get(&kind);
+                let spread = reference.spread.get(&kind).copied();
+                let part = thresholds.slow_part(spread, weakly);
                 let rate = flow.and_then(|flow| flow.rate());
                 matches!((rate, usual), (Some(rate), Some(usual)) if rate < part * usual)
             }

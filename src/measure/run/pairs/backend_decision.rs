@@ -38,9 +38,16 @@ pub struct BackendDecision {
     /// Where the data is, in turn.
     pub(super) memory: Vec<Memory>,
     /// This node's rails; why it has none, where it has none.
-    pub(super) rails: Result<Vec<Rail>, String>,
+    pub rails: Result<Vec<Rail>, String>,
     /// The processes that have their ports, one for each rail; none where sockets are used.
     pub(super) stations: Vec<PortProcess>,
+}
+
+impl BackendDecision {
+    /// Whether sockets move the data.
+    pub fn is_by_sockets(&self) -> bool {
+        self.backend == Backend::Tcp
+    }
 }
 
 /// Decides with all other nodes.

@@ -82,6 +82,11 @@ pub struct PairTimes<'l> {
     pub flow: Duration,
     /// Whether adapters of different rails are measured too.
     pub across: bool,
+    /// Whether each node is in one pair only, and nothing is measured again: enough to tell networks
+    /// apart.
+    pub once: bool,
+    /// What the names of its steps begin with, where pairs are measured several times in a run.
+    pub prefix: &'l str,
 }
 
 /// A direction, and what it carried.
@@ -124,7 +129,8 @@ pub fn measure_pairs(
         unable,
     };
     let value = serde_json::to_value(&contact)?;
-    let all = session.exchange("cards", &[], StepAudience::Everyone, CONTACTS, value)?;
+    let step = format!("{}cards", times.prefix);
+    let all = session.exchange(&step, &[], StepAudience::Everyone, CONTACTS, value)?;
     let mut gone: BTreeMap<u64, String> = all.missing;
     let mut nodes = Vec::new();
     for (rank, value) in all.values {
@@ -191,7 +197,10 @@ impl PairRounds<'_> {
             Some(_) => Err("not reached".to_owned()),
             None => Ok(()),
         };
-        let rounds = schedule::along_rails(self.nodes.len(), self.rails);
+        let mut rounds = schedule::along_rails(self.nodes.len(), self.rails);
+        if self.times.once {
+            rounds.truncate(1);
+        }
         let all = rounds.len();
         // What this node's pairs did not carry.
         let mut broken: BTreeSet<PairDirection> = BTreeSet::new();
@@ -240,6 +249,9 @@ impl PairRounds<'_> {
             }
         }
         gathering.note_gone(self);
+        if self.times.once {
+            return Ok(gathering.hears.then_some(gathering.results));
+        }
         let again = self.measure_again(leading, &mut gathering)?;
         let after = self.counters();
         let risen: Vec<_> = before
@@ -276,7 +288,10 @@ impl PairRounds<'_> {
                 bad = attempts.next(bad_pairs(&gathering.results, self.times.limits));
             }
             let number = attempts.begun;
-            let (step, value) = (format!("again {number}"), serde_json::to_value(&bad)?);
+            let (step, value) = (
+                self.step(&format!("again {number}")),
+                serde_json::to_value(&bad)?,
+            );
             let told = self.session.of_rank_0(&step, JUDGING, value)?;
             let bad: Vec<Vec<(End, End)>> =
                 serde_json::from_value(told).context("what is measured again")?;
@@ -332,7 +347,12 @@ impl PairRounds<'_> {
             silent: Vec::new(),
             flow_ms: u64::try_from(self.times.flow.as_millis()).unwrap_or(u64::MAX),
             again: Vec::new(),
+            others: Vec::new(),
         }
+    }
+
+    fn step(&self, name: &str) -> String {
+        format!("{}{name}", self.times.prefix)
     }
 
     /// One speaks for all.
@@ -359,7 +379,8 @@ impl PairRounds<'_> {
         } else {
             Hopeless::default()
         };
-        let (step, value) = (format!("hopeless {name}"), serde_json::to_value(&own)?);
+        let step = self.step(&format!("hopeless {name}"));
+        let value = serde_json::to_value(&own)?;
         let told = self.session.of_rank_0(&step, JUDGING, value)?;
         serde_json::from_value(told).context("what is not tried any more")
     }
@@ -379,7 +400,7 @@ impl PairRounds<'_> {
             Memory::Gpu => self.on_gpu(way.from).and_then(|()| self.on_gpu(way.to)),
         };
         let may = |way: PairDirection| has(way).and_then(|()| may(way));
-        let carried = self.round(name, memory, round, &may);
+        let carried = self.round(&self.step(name), memory, round, &may);
         let wait = match self.backend {
             Backend::Verbs => 4 * self.times.flow + 4 * rdma_pair::PAIR,
             _ => 4 * self.times.flow + 2 * PAIR,

@@ -1,6 +1,7 @@
 //! How a team assembles from what each node has for the measurement.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use super::Team;
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::rank_choice::ChosenRanks;
+use crate::measure::plan::run::RankPlacement;
 use crate::measure::run::progress::ShowProgress;
 
 /// How long a node may take to record itself before it says what it has.
@@ -48,6 +50,8 @@ impl Team {
             counts: Vec::new(),
             own: 0,
             runs: Cell::new(0),
+            prefix: String::new(),
+            lost: RefCell::new(BTreeMap::new()),
             show,
         };
         let mut whole: Option<ChosenRanks> = None;
@@ -86,5 +90,50 @@ impl Team {
             return Ok(Err("this node takes no part".into()));
         };
         Ok(Ok(Assembled { team, all, own }))
+    }
+}
+
+impl Assembled {
+    /// The same without these nodes, by their ranks in the session; `None` if this node is one of
+    /// them, or if what is left cannot measure: one node alone, or nodes without rank 0, which
+    /// leads.
+    pub fn without(&self, left_out: &BTreeSet<u64>) -> Option<Assembled> {
+        let team = &self.team;
+        let is_left = |node: &usize| !left_out.contains(&team.members[*node]);
+        let left: Vec<usize> = (0..team.members.len()).filter(is_left).collect();
+        let own = left.iter().position(|node| *node == team.own)?;
+        if left.len() < 2 || !left.iter().any(|node| team.members[*node] == 0) {
+            return None;
+        }
+        let narrowed = Team {
+            session: Arc::clone(&team.session),
+            members: left.iter().map(|node| team.members[*node]).collect(),
+            counts: left.iter().map(|node| team.counts[*node]).collect(),
+            own,
+            runs: Cell::new(0),
+            prefix: format!("{}fewer ", team.prefix),
+            lost: RefCell::new(BTreeMap::new()),
+            show: team.show,
+        };
+        Some(Assembled {
+            team: narrowed,
+            all: renumbered(&self.all, &left),
+            own: renumbered(&self.own, &left),
+        })
+    }
+}
+
+/// The ranks on these nodes, which are numbered anew.
+fn renumbered(chosen: &ChosenRanks, nodes: &[usize]) -> ChosenRanks {
+    let renumber = |place: &RankPlacement| {
+        let node = (nodes.iter()).position(|node| place.node == *node as u64)?;
+        Some(RankPlacement {
+            node: node as u64,
+            ..place.clone()
+        })
+    };
+    ChosenRanks {
+        ranks: chosen.ranks.iter().filter_map(renumber).collect(),
+        ..chosen.clone()
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct RemoteNodes {
     name: String,
     /// How many ranks each node has that has some, by its rank in the session.
     counts: Vec<(u64, usize)>,
+    /// All members, those without ranks among them.
+    members: Vec<u64>,
     ends: Instant,
 }
 
@@ -24,7 +26,7 @@ impl RemoteNodes {
     pub(super) fn new(team: &Team, name: &str, counts: &[usize], deadline: Duration) -> Self {
         RemoteNodes {
             session: Arc::clone(&team.session),
-            name: name.to_owned(),
+            name: format!("{}{name}", team.prefix),
             counts: team
                 .members
                 .iter()
@@ -32,6 +34,7 @@ impl RemoteNodes {
                 .zip(counts.iter().copied())
                 .filter(|(_, count)| *count > 0)
                 .collect(),
+            members: team.members.clone(),
             ends: clock::now() + deadline,
         }
     }
@@ -73,7 +76,8 @@ impl RemoteRanks for RemoteNodes {
     }
 
     fn wait_for_failure(&self) -> Option<String> {
-        match self.session.watch(&self.watched(), self.left()) {
+        let watched = self.watched();
+        match (self.session).watch(&watched, &self.members, self.left()) {
             Err(error) => Some(error.to_string()),
             Ok(all) => {
                 let gone = all.missing.iter().next();
@@ -86,7 +90,7 @@ impl RemoteRanks for RemoteNodes {
 
     fn report_failure(&self, why: &str) {
         let own = self.session.name(self.session.rank());
-        self.session
-            .end(&self.watched(), json!(format!("{why} (on {own})")));
+        let why = json!(format!("{why} (on {own})"));
+        self.session.end(&self.watched(), &self.members, why);
     }
 }

@@ -71,7 +71,8 @@ impl Team {
         };
         let came = self.gather(how, name, (plan, run), &counts, &lines)?;
         // All that watch have heard what there was to hear.
-        self.session.end(&remote.watched(), Value::Null);
+        self.session
+            .end(&remote.watched(), &self.members, Value::Null);
         Ok(came)
     }
 
@@ -129,9 +130,7 @@ impl Team {
     }
 
     fn next(&self, number: u64, value: Value) -> anyhow::Result<Value> {
-        Ok(self
-            .session
-            .of_rank_0(&format!("next {number}"), NEXT, value)?)
+        Ok(self.of_rank_0(&format!("next {number}"), NEXT, value)?)
     }
 
     /// The lines of a run of all nodes, at rank 0.
@@ -146,7 +145,7 @@ impl Team {
         let own: Vec<String> = lines.iter().filter_map(wire::write_line).collect();
         let step = format!("{name} replies");
         let wait = how.deadline + SLACK;
-        let all = (self.session).exchange(&step, &[], StepAudience::Rank0, wait, json!(own))?;
+        let all = self.exchange(&step, StepAudience::Rank0, wait, json!(own))?;
         if self.session.rank() != 0 {
             return Ok(None);
         }

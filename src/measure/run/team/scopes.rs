@@ -51,7 +51,7 @@ impl Team {
             let scope = self.inside(how, &inside);
             let value = serde_json::to_value(&scope)?;
             let wait = how.deadline + SLACK;
-            let all = (self.session).exchange("inside", &[], StepAudience::Rank0, wait, value)?;
+            let all = self.exchange("inside", StepAudience::Rank0, wait, value)?;
             for value in all.values.into_values() {
                 scopes.inside.extend(
                     serde_json::from_value::<Option<Scope>>(value)
@@ -112,7 +112,7 @@ impl Team {
             ..chosen.clone()
         };
         let plan = chosen.plan(vec![point], 1, clock::boottime_ns());
-        let plan = self.agree_on(&format!("{name} plan"), &plan)?;
+        let plan = self.agree_on_plan(&format!("{name} plan"), &plan)?;
         let lines = self.make(how, &plan, name)?;
         Ok(lines.and_then(|lines| read_runs(&plan, lines)))
     }

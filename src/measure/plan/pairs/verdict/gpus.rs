@@ -80,7 +80,7 @@ fn suspect(
         _ => String::new(),
     };
     let between = match (blame, direction) {
-        (Blame::Pair(..) | Blame::Everything | Blame::Rail(_), _) => String::new(),
+        (Blame::Pair(..) | Blame::Everything | Blame::Rail(_) | Blame::Cut(_), _) => String::new(),
         (_, Direction::Out) => format!(" to {others}"),
         (_, Direction::In) => format!(" from {others}"),
         (_, Direction::Both) => format!(" with {others}"),

@@ -111,6 +111,7 @@ mod tests {
             silent: Vec::new(),
             flow_ms: 100,
             again: Vec::new(),
+            others: Vec::new(),
         })
     }
 

@@ -31,6 +31,7 @@ fn results(nodes: usize, rails: usize) -> Results {
         silent: Vec::new(),
         flow_ms: 200,
         again: Vec::new(),
+        others: Vec::new(),
     });
     for way in results.ways() {
         let flow = Flow {

@@ -22,6 +22,12 @@ impl Threshold {
 pub struct Thresholds {
     /// The part of what equal pairs carry below which a pair is slow.
     pub(super) slow: Threshold,
+    /// So many times the spread of what equals carry is a difference.
+    pub(super) slow_spreads: f64,
+    /// A smaller difference than this part is none, however alike equals are.
+    pub(super) slow_least: f64,
+    /// So many times what the network in use carries makes another one faster.
+    pub(super) faster_times: f64,
     /// The part of what the pair carries in the host's memory below which it is slow from GPU to
     /// GPU.
     pub(super) slow_on_gpus: Threshold,
@@ -38,6 +44,14 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
+    /// The part of what equals carry below which a pair is slow. Where equals are alike, a smaller
+    /// difference counts.
+    pub(super) fn slow_part(&self, spread: Option<f64>, is_beside: bool) -> f64 {
+        let fixed = self.slow.value(is_beside);
+        let told = spread.map(|spread| 1.0 - (self.slow_spreads * spread).max(self.slow_least));
+        told.map_or(fixed, |told| told.max(fixed))
+    }
+
     /// The thresholds of pairs that were measured by this backend.
     pub fn new(limits: &Limits, backend: Backend) -> Self {
         let part = |alone: Limit<Percent>, beside: Limit<Percent>| Threshold {
@@ -60,6 +74,9 @@ impl Thresholds {
         };
         Thresholds {
             slow: part(limit::PAIR_SLOW, limit::PAIR_SLOW_BESIDE),
+            slow_spreads: limits.get(limit::PAIR_SLOW_SPREADS) as f64,
+            slow_least: limits.get(limit::PAIR_SLOW_LEAST).0 / 100.0,
+            faster_times: limits.get(limit::FASTER_NETWORK).0 / 100.0,
             slow_on_gpus: part(limit::PAIR_SLOW_ON_GPUS, limit::PAIR_SLOW_ON_GPUS_BESIDE),
             loss: Threshold {
                 alone: limits.get(loss).0,

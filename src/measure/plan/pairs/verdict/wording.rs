@@ -24,7 +24,10 @@ pub(super) fn suspect(
         blame,
         ways: &ways,
         direction,
-        is_pair: matches!(blame, Blame::Pair(..) | Blame::Everything | Blame::Rail(_)),
+        is_pair: matches!(
+            blame,
+            Blame::Pair(..) | Blame::Everything | Blame::Rail(_) | Blame::Cut(_)
+        ),
         name: name(results, blame, direction),
         others: others(results, blame, &ways),
     };
@@ -38,9 +41,11 @@ pub(super) fn suspect(
     let what = match problem {
         SuspectProblem::Silent
         | SuspectProblem::RailsApart
+        | SuspectProblem::FasterNetwork
         | SuspectProblem::GpuFails
         | SuspectProblem::GpuNone
         | SuspectProblem::GpuSlow => Sentence::default(),
+        SuspectProblem::CutSlow => wording.cut_slow(),
         SuspectProblem::RdmaFails => wording.rdma_fails(),
         SuspectProblem::Unreachable => wording.unreachable(),
         SuspectProblem::PacketShort => wording.packet_short(),
@@ -271,6 +276,17 @@ impl Wording<'_> {
         }
     }
 
+    fn cut_slow(&self) -> Sentence {
+        let name = &self.name;
+        let capacity = self.results.capacity(self.ways);
+        let usual = self.reference.rate.values().copied().fold(0.0, f64::max);
+        let (capacity, usual) = (rate(capacity), rate(usual));
+        sentence!(
+            "{name} is slow: it carries {capacity} one way",
+            ", where pairs on one side carry {usual}"
+        )
+    }
+
     fn late(&self) -> Sentence {
         let Self { name, others, .. } = self;
         let trips = self.flows().filter_map(|flow| flow.round_trip_ns);
@@ -296,6 +312,7 @@ pub(super) fn direction(blame: Blame, ways: &[PairDirection]) -> Direction {
         Blame::Node(node) => way.from.0 == node,
         Blame::Adapter(end) => way.from == end,
         Blame::Pair(a, _) => way.from == a,
+        Blame::Cut(side) => side.has(way.from.0),
         Blame::Everything | Blame::Rail(_) => way.from < way.to,
     };
     match (ways.iter().any(&sends), ways.iter().all(&sends)) {
@@ -321,6 +338,16 @@ pub(super) fn name(results: &Results, blame: Blame, direction: Direction) -> Str
             format!("rail {rail} ({label})")
         }
         Blame::Adapter(end) => plan.name(end),
+        Blame::Cut(side) => {
+            let is_here = |node: &usize| side.has(*node);
+            let (here, there): (Vec<usize>, Vec<usize>) = (0..plan.nodes.len()).partition(is_here);
+            let (here, there) = (plan.names(&here), plan.names(&there));
+            match direction {
+                Direction::Out => format!("the network from {here} to {there}"),
+                Direction::In => format!("the network from {there} to {here}"),
+                Direction::Both => format!("the network between {here} and {there}"),
+            }
+        }
         Blame::Pair(a, b) => match direction {
             Direction::Out => format!("{} to {}", plan.name(a), plan.name(b)),
             Direction::In => format!("{} to {}", plan.name(b), plan.name(a)),
@@ -370,7 +397,7 @@ fn counted(results: &Results, blame: Blame, ways: &[PairDirection]) -> Vec<Strin
     let is_own = |end: &End| match blame {
         Blame::Node(node) => end.0 == node,
         Blame::Adapter(adapter) => *end == adapter,
-        Blame::Rail(_) | Blame::Everything | Blame::Pair(..) => true,
+        Blame::Rail(_) | Blame::Everything | Blame::Pair(..) | Blame::Cut(_) => true,
     };
     // A receiver counts missing packets, a sender counts retransmissions: both ends of a bad path
     // report it.

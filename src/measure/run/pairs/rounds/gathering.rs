@@ -39,9 +39,8 @@ impl PairRounds<'_> {
         gathering: &mut Gathering,
     ) -> anyhow::Result<Vec<(usize, T)>> {
         let value = serde_json::to_value(value)?;
-        let all = self
-            .session
-            .exchange(step, &[], StepAudience::Rank0, wait, value)?;
+        let step = self.step(step);
+        let all = (self.session).exchange(&step, &[], StepAudience::Rank0, wait, value)?;
         for (rank, why) in all.missing {
             gathering.gone.entry(rank).or_insert(why);
         }
