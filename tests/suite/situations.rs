@@ -64,8 +64,8 @@ const FUNCTIONS: &str = r#"
 switches() { ip netns exec $p-0 bash -ec "$1"; }
 in_node() { ip netns exec $p-$1 bash -ec "$2"; }
 rates() {
-    ip netns exec $p-0 tc qdisc replace dev up$1 root tbf rate $2 burst 128k latency 400ms
-    ip netns exec $p-0 tc qdisc replace dev down$1 root tbf rate ${3:-$2} burst 128k latency 400ms
+    ip netns exec $p-0 tc qdisc replace dev up$1 root tbf rate $2 burst ${4:-128k} latency 400ms
+    ip netns exec $p-0 tc qdisc replace dev down$1 root tbf rate ${3:-$2} burst ${4:-128k} latency 400ms
 }
 trunk_one_way() { ip netns exec $p-0 tc qdisc replace dev trunk0 root "$@"; }
 trunk() { trunk_one_way "$@"; ip netns exec $p-0 tc qdisc replace dev trunk1 root "$@"; }

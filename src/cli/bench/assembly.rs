@@ -83,6 +83,10 @@ pub fn start(
         session: Some(Arc::clone(&session)),
         exit_on: together.exit_on,
     };
+    if let ([first, ..], ..2) = (silent.as_slice(), session.names().len()) {
+        let why = format!("no other node connected: {}", first.why);
+        return Ok(Start::Over(verdict.end(recording, Some(why))));
+    }
     Ok(match Team::assemble(&session, own, output::progress)? {
         Ok(assembled) => Start::Ready(Box::new(Ready {
             recording,

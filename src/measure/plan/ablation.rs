@@ -82,6 +82,9 @@ pub struct Effect {
     pub upper: f64,
     /// How many rounds both arms have.
     pub rounds: usize,
+    /// Whether the rounds of both arms lie so far from each other that noise cannot be the reason,
+    /// however noisy other arms are.
+    pub is_apart: bool,
 }
 
 impl Effect {
@@ -122,11 +125,19 @@ impl Effect {
             lower,
             upper,
             rounds: values.len(),
+            is_apart: are_apart(&reference.values(), &arm.values()),
         })
     }
 
-    /// What the change did. A measurement that is not quiet tells nothing.
+    /// What the change did. Of a measurement that is not quiet only arms that lie apart tell.
     pub fn outcome(&self, quiet: bool, thresholds: &Thresholds) -> Outcome {
+        if self.is_apart && self.effect.abs() >= thresholds.change_of_one_run {
+            return if self.effect < 0.0 {
+                Outcome::Slower
+            } else {
+                Outcome::Faster
+            };
+        }
         if !quiet {
             return Outcome::Undecided;
         }
@@ -145,6 +156,23 @@ impl Effect {
         } else {
             Outcome::Undecided
         }
+    }
+}
+
+/// Whether the ranges of two arms do not overlap. Of few rounds that may be chance: then the gap
+/// between them has to be as wide as the wider range.
+fn are_apart(reference: &[f64], arm: &[f64]) -> bool {
+    const MANY: usize = 4;
+    let fewest = reference.len().min(arm.len());
+    let (Some(before), Some(after)) = (extremes(reference), extremes(arm)) else {
+        return false;
+    };
+    let gap = (after.0 - before.1).max(before.0 - after.1);
+    let widest = (before.1 - before.0).max(after.1 - after.0);
+    match fewest {
+        0..=2 => false,
+        3..MANY => gap > widest,
+        _ => gap > 0.0,
     }
 }
 
@@ -174,6 +202,7 @@ pub fn pooled(arms: &[Figures], pairs: &[(&Pair, Effect)]) -> Option<Effect> {
         lower,
         upper,
         rounds: values.len(),
+        is_apart: false,
     })
 }
 
@@ -396,14 +425,19 @@ pub fn size(effect: f64) -> String {
     }
 }
 
-/// The sizes of effects of one sign in words, outwards to the next whole percent: `11–12 %`; with
-/// their signs where these differ.
+/// The sizes of effects of one sign in words, outwards to the next whole percent: `11–12 %`. With
+/// their signs where these differ, unless all that counts is of one: `up to 97 %`.
 pub fn sizes(least: f64, most: f64) -> String {
     if least.abs().max(most.abs()) < 0.1 {
         return "0.0 %".into();
     }
     if least < 0.0 && most > 0.0 {
-        return format!("{least:+.1} to {most:+.1} %");
+        let (smaller, larger) = (least.abs().min(most.abs()), least.abs().max(most.abs()));
+        return if 10.0 * smaller < larger {
+            format!("up to {}", size(larger))
+        } else {
+            format!("{least:+.1} to {most:+.1} %")
+        };
     }
     let (low, high) = if least.abs() < most.abs() {
         (least.abs(), most.abs())
@@ -466,7 +500,7 @@ mod tests {
         assert!((effect.effect + 20.0).abs() < 1e-9 && effect.rounds == 3);
         assert!((effect.upper - effect.lower).abs() < 1e-9);
         assert_eq!(effect.outcome(true, &thresholds()), Outcome::Slower);
-        // But such a baseline drifts, and then nobody can tell.
+        // But such a baseline drifts: what is near it by the last round is not told from that.
         assert!(reference.drift().unwrap() > 10.0);
         assert_eq!(effect.outcome(false, &thresholds()), Outcome::Undecided);
         assert_eq!(arm(&[], &[100.0, 60.0, 90.0]).drift(), Some(0.0));
@@ -488,6 +522,27 @@ mod tests {
         // An effect that is larger than the noise stays one.
         let large = Effect::of(&a, &arm(&["P2P"], &[50.0, 51.0, 49.0]), 8.0).unwrap();
         assert_eq!(large.outcome(true, &thresholds()), Outcome::Slower);
+    }
+
+    #[test]
+    fn arms_that_lie_apart_differ_whatever_other_arms_do() {
+        let outcome = |rounds: &[f64], of: &[f64]| {
+            let effect = Effect::of(&arm(&[], rounds), &arm(&["IB"], of), 40.0).unwrap();
+            effect.outcome(false, &thresholds())
+        };
+        let shared = [100.0, 84.0, 96.0];
+        assert_eq!(outcome(&shared, &[10.0, 9.0, 11.0]), Outcome::Slower);
+        assert_eq!(outcome(&shared, &[250.0, 240.0, 251.0]), Outcome::Faster);
+        // Of three rounds each a small gap may be chance, and of four not.
+        assert_eq!(outcome(&shared, &[80.0, 70.0, 75.0]), Outcome::Undecided);
+        let longer = [100.0, 84.0, 96.0, 99.0];
+        assert_eq!(outcome(&longer, &[80.0, 70.0, 75.0, 72.0]), Outcome::Slower);
+        // One run of each, and ranges that overlap, tell nothing.
+        assert_eq!(outcome(&[100.0], &[10.0]), Outcome::Undecided);
+        assert_eq!(
+            outcome(&longer, &[90.0, 70.0, 75.0, 72.0]),
+            Outcome::Undecided
+        );
     }
 
     #[test]
@@ -585,7 +640,9 @@ mod tests {
         for (least, most, words) in [
             (-11.55, -11.53, "11–12 %"),
             (-35.9, -27.5, "27–36 %"),
-            (-0.1, 1.1, "-0.1 to +1.1 %"),
+            (-0.8, 1.1, "-0.8 to +1.1 %"),
+            (-96.8, 0.1, "up to 97 %"),
+            (-0.1, 1.1, "up to 1.1 %"),
             (-1.3, -0.2, "0.2–1.3 %"),
             (20.0, 20.0, "20 %"),
             (-0.03, 0.02, "0.0 %"),

@@ -160,8 +160,13 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
             found.push(suspect(results, problem, blame, accusing, measure));
         }
         if problem != SuspectProblem::PacketShort {
-            // What is wrong is told once: who loses packets is slow by that.
-            ways.retain(|way| !told.contains(way) && !told.contains(&way.back()));
+            // What is wrong is told once: who loses packets is slow by that. Packets that are too
+            // large tell why a connection opens and nothing passes.
+            let mut settled = told;
+            if problem == SuspectProblem::Unreachable {
+                settled.retain(|way| !has_short_packets(results, *way));
+            }
+            ways.retain(|way| !settled.contains(way) && !settled.contains(&way.back()));
         }
     }
     found.extend(faster_network(results, thresholds));
@@ -179,6 +184,12 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
         found.push(apart);
     }
     found
+}
+
+/// Whether connections open that way, and its large packets do not get through.
+fn has_short_packets(results: &Results, way: PairDirection) -> bool {
+    let reach = results.reached(way);
+    reach.is_some_and(|reach| reach.tcp.is_ok()) && short(results, way).is_some()
 }
 
 /// The fastest of the networks that the pairs did not use, if it is much faster than theirs.
