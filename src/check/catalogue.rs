@@ -263,13 +263,14 @@ impl Catalogue {
         name: &str,
         value: Value,
     ) -> Result<(), SelectionError> {
-        // A case's own id names it alone.
-        let is_case = self.checks.iter().any(|check| *check.case == *id);
+        // A case's own id names it alone, if it has the limit.
+        let has = |check: &Check| check.limits.iter().any(|(limit, _)| **limit == *name);
+        let is_case = (self.checks.iter()).any(|check| *check.case == *id && has(check));
         let named = |check: &&mut Check| {
             if is_case {
                 *check.case == *id
             } else {
-                *check.id == *id
+                *check.id == *id || *check.case == *id
             }
         };
         let mut cases: Vec<&mut Check> = self.checks.iter_mut().filter(named).collect();

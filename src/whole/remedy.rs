@@ -83,13 +83,21 @@ pub fn with_steps_of(remedy: &Sentence, other: &Sentence) -> Sentence {
     }
     let mut spans: Vec<Span> = Vec::new();
     for (at, step) in steps.into_iter().enumerate() {
-        let before = if at == 0 { "" } else { "\n" };
-        spans.push(Span::Text(format!("{before}{}. ", at + 1).into()));
         for (line, sentence) in step.iter().enumerate() {
-            if line > 0 {
-                spans.push(Span::Text("\n".into()));
+            let mut before = if at == 0 && line == 0 { "" } else { "\n" }.to_owned();
+            if line == 0 {
+                before.push_str(&format!("{}. ", at + 1));
             }
-            spans.extend_from_slice(sentence.spans());
+            // What stands before a command in one text tells whether the line is a command.
+            let rest = match sentence.spans() {
+                [Span::Text(text), rest @ ..] => {
+                    before.push_str(text);
+                    rest
+                }
+                all => all,
+            };
+            spans.push(Span::Text(before.into()));
+            spans.extend_from_slice(rest);
         }
     }
     Sentence::new(spans)

@@ -57,7 +57,7 @@ fn kept(name: &str, text: &str) -> PathBuf {
 fn a_result_is_judged_by_what_the_node_carries() {
     let node = fixture("modelled-gpu-nvml.jsonl");
     let ports_only = fixture("modelled-ib.jsonl");
-    let (far, below) = ("log/test-far-below-adapters", "log/test-below-adapters");
+    let (far, below) = ("log/test-below-adapters", "log/test-below-adapters");
     for (name, rows, exit, checks) in [
         ("sockets", vec![(8 << 30, 5.6e6, 2.87)], 2, vec![far]),
         ("one-port", vec![(8 << 30, 327e3, 49.2)], 1, vec![below]),
@@ -110,7 +110,7 @@ fn gpus_of_the_node_tell_how_many_hosts_held_the_ranks() {
     let path = kept("all-reduce-bench", text);
     let node = fixture("modelled-gpu-nvml.jsonl");
     let found = judged(&["check", &node, "--with", path.to_str().unwrap()]);
-    assert_eq!(found, (2, vec!["log/test-far-below-adapters".to_owned()]));
+    assert_eq!(found, (2, vec!["log/test-below-adapters".to_owned()]));
 }
 
 #[test]

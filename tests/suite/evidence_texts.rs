@@ -534,7 +534,7 @@ const REAL: &[Capture] = &[
     (
         "ibstat/ibstat.47.0.h100.some.down.with.polling.1",
         &[1, 2, 3],
-        &["log/pasted-port-down"],
+        &["link/port-down-among-equals"],
         &[],
     ),
     (

@@ -223,7 +223,7 @@ const LINES: &[(&str, &str, &[&str], &str)] = &[
         &[
             "mce: CPU7: Package temperature above threshold, cpu clock throttled (total events = 144933)",
         ],
-        "kernel/cpu-overheated",
+        "kernel/overheated",
     ),
     (
         "disk-read-only",

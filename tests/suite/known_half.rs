@@ -118,7 +118,7 @@ fn a_kernel_log_without_age_makes_the_finding_and_says_age_unknown() {
             ("kernel/xid-gpu-fault", "Xid 48"),
             ("kernel/xid-gpu-fault", "Xid 79"),
             ("kernel/xid-gpu-fault", "Xid 119"),
-            ("kernel/mlx5-fatal", "0000:18:00.0"),
+            ("kernel/adapter-firmware", "0000:18:00.0"),
         ] {
             let cause = causes.iter().find(|cause| cause["check"] == check);
             let cause = cause.unwrap_or_else(|| panic!("{form}: {check} is a finding"));
@@ -144,7 +144,7 @@ fn a_fault_that_needs_a_reset_holds_between_one_hour_and_a_day_and_longer() {
             "nvidia-nvswitch0: SXid (PCI:0000:c3:00.0): 23001, Fatal, Link 12 Always Fatal",
         ),
         (
-            "kernel/mlx5-fatal",
+            "kernel/adapter-firmware",
             "mlx5_core 0000:18:00.0: poll_health:805:(pid 0): Fatal error 3 detected",
         ),
     ] {

@@ -508,7 +508,11 @@ fn troubles_of_gpus(seen: &StageRecording, machine: &str) -> Vec<String> {
     let of_gpus = |check: &str| groups.iter().any(|group| check.starts_with(group));
     let causes = report.causes.iter();
     let causes = causes.filter(|cause| of_gpus(&cause.check));
-    causes.map(|cause| cause.sentence.to_string()).collect()
+    let sentences = causes.map(|cause| cause.sentence.to_string());
+    // The stage has no CUDA.
+    sentences
+        .filter(|said| !said.contains("libcuda.so.1"))
+        .collect()
 }
 
 /// A container has the GPUs that it asked for; the bus shows all of them.

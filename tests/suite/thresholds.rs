@@ -141,8 +141,8 @@ fn a_threshold_that_a_site_sets_changes_the_verdict() {
         ),
         (
             "modelled-pairs-gpus",
-            "pairs/gpu-memory-slow",
-            "[\"pairs/gpu-memory-slow\"]\nshare = \"1 %\"",
+            "pairs/gpu-memory-fails",
+            "[\"pairs/gpu-memory-fails\"]\nshare = \"1 %\"",
             false,
         ),
         // A limit of one check serves others.
