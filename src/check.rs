@@ -188,6 +188,11 @@ impl Check {
         self.case != other.case && self.explains.iter().any(|pattern| other.is_named(pattern))
     }
 
+    /// Whether it has a limit of this name.
+    pub(crate) fn has_limit(&self, name: &str) -> bool {
+        self.limits.iter().any(|limit| *limit.0 == *name)
+    }
+
     /// Whether an id or a pattern of ids names it: by its own id, or by its case's.
     pub fn is_named(&self, pattern: &str) -> bool {
         glob::fits(pattern, &self.id) || glob::fits(pattern, &self.case)

@@ -264,8 +264,7 @@ impl Catalogue {
         value: Value,
     ) -> Result<(), SelectionError> {
         // A case's own id names it alone, if it has the limit.
-        let has = |check: &Check| check.limits.iter().any(|(limit, _)| **limit == *name);
-        let is_case = (self.checks.iter()).any(|check| *check.case == *id && has(check));
+        let is_case = (self.checks.iter()).any(|check| *check.case == *id && check.has_limit(name));
         let named = |check: &&mut Check| {
             if is_case {
                 *check.case == *id

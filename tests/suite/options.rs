@@ -136,7 +136,7 @@ fn what_could_not_be_judged_is_listed_by_what_would_supply_it() {
     let open = said(&["check", &path, "--open"]);
     let group = open.lines().find(|line| line.starts_with("run as root ("));
     assert!(group.is_some(), "{open}");
-    let path = fixture("modelled-gpu-faults.jsonl");
+    let path = fixture("modelled-gpu-fabric-faults.jsonl");
     let all = said(&["check", &path, "--all"]);
     let short = said(&["check", &path]);
     assert!(all.lines().count() > short.lines().count() + 20, "{all}");

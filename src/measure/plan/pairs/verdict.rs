@@ -146,6 +146,10 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
             if !strong.iter().any(|way| blame.covers(way.ends())) {
                 continue;
             }
+            // Where every pair is slow there are no equals: a shaper's credit carried the first.
+            if problem == SuspectProblem::Slow && blame == Blame::Everything {
+                continue;
+            }
             let accusing: Vec<PairDirection> = bad.iter().filter(of_blame).copied().collect();
             // That equals are alike tells of a node with all its pairs, and not of one pair: what
             // holds up a flow for a moment is as much.
