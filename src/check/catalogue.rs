@@ -283,7 +283,7 @@ impl Catalogue {
             return Err(SelectionError::NoLimit {
                 id: id.to_owned(),
                 name: name.to_owned(),
-                nearest: nearest(name, names.into_iter()).map(str::to_owned),
+                nearest: nearest(name, names).map(str::to_owned),
             });
         }
         for check in &mut cases {
