@@ -197,6 +197,12 @@ fn add_of_check(check: &Check, facts: &Facts, events: &mut [SaidOfEvent]) {
     for join in &check.joined {
         let sentences = join.sentences(check, facts);
         for said in &mut applying {
+            // What an event shows of itself says more than what others show.
+            let own = sentences.iter().find(|(_, all)| all.contains(&said.event));
+            if let Some((sentence, _)) = own {
+                said.add(join.refutes, sentence);
+                continue;
+            }
             for (sentence, instances) in &sentences {
                 if (instances.iter()).any(|id| is_beside(facts, said.event, *id)) {
                     said.add(join.refutes, sentence);
@@ -211,7 +217,7 @@ impl Check {
     fn applies_to(&self, facts: &Facts, id: Id) -> bool {
         let view = self.view(facts, Lineage::of(facts, id));
         let applies = self.applies.as_ref();
-        applies.is_some_and(|applies| applies.holds(&view) == Some(true))
+        applies.is_none_or(|applies| applies.holds(&view) == Some(true))
     }
 }
 

@@ -162,18 +162,15 @@ fn one(out: &mut dyn Write, cases: &[&Check]) -> io::Result<()> {
         return Ok(());
     };
     writeln!(out, "{}  {}", check.id.bold(), check.title)?;
-    for case in cases {
+    for (at, case) in cases.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
         judged(out, case)?;
-    }
-    section(out, "why", &check.advice().why)?;
-    writeln!(out)?;
-    steps(
-        out,
-        "fix",
-        &check.advice().fix.as_written(),
-        output::width(),
-    )?;
-    for case in cases {
+        let advice = case.advice();
+        section(out, "why", &advice.why)?;
+        writeln!(out)?;
+        steps(out, "fix", &advice.fix.as_written(), output::width())?;
         examples(out, case)?;
     }
     let mut explains: Vec<&str> = cases

@@ -35,14 +35,11 @@ fn one(page: &mut String, cases: &[Check]) -> std::fmt::Result {
     writeln!(page, ".SH {}\n{}", roff(&check.id), roff(&check.title))?;
     for case in cases {
         judged(page, case)?;
+        let advice = case.advice();
+        writeln!(page, ".PP\n{}", roff(&advice.why.to_string()))?;
+        let fix = advice.fix.as_written().to_string();
+        writeln!(page, ".PP\n.nf\n{}\n.fi", roff(fix.trim()))?;
     }
-    let advice = check.advice();
-    writeln!(page, ".PP\n{}", roff(&advice.why.to_string()))?;
-    writeln!(
-        page,
-        ".PP\n.nf\n{}\n.fi",
-        roff(advice.fix.as_written().to_string().trim())
-    )?;
     let mut explains: Vec<String> = Vec::new();
     for id in cases.iter().flat_map(|case| &case.explains) {
         let id = roff(id);

@@ -221,7 +221,7 @@ fn compared(
     let expected = pair.expected.as_deref().map(expectation).transpose();
     let expected = match (expected, bless) {
         (Err(_), true) => None,
-        (expected, _) => expected?,
+        (expected, _) => expected?.map(|expected| expected.by_ids_of(catalogue)),
     };
     if pair.recordings.is_empty() {
         return Err("no recording of this name".into());

@@ -103,14 +103,14 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let when = match facts.known(id, event::PHASE) {
         // Of an excerpt nobody can say what came before it.
         Some(Phase::Init) if begins => ReportedPhase::Init,
-        Some(Phase::Init) => ReportedPhase::Untold,
+        Some(Phase::Init) => ReportedPhase::NotLogged,
         Some(Phase::Running) => ReportedPhase::Running,
-        None => ReportedPhase::Untold,
+        None => ReportedPhase::NotLogged,
     };
     facts.know(id, event::WHEN, when, &at);
     let fault = facts.known(id, event::ERRNO);
     let reason = fault.clone();
-    let fault = fault.unwrap_or_else(|| "untold".into());
+    let fault = fault.unwrap_or_else(|| "not-logged".into());
     facts.know(id, event::FAULT, fault, &at);
     // What a finding says of the three, whether the line names them or not.
     let is_cut = facts
@@ -132,7 +132,7 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let reach = match facts.known(id, event::PEER) {
         Some(peer) if peer.starts_with("127.") || &*peer == "::1" => PeerReach::Loopback,
         Some(_) => PeerReach::Others,
-        None => PeerReach::Untold,
+        None => PeerReach::NotLogged,
     };
     facts.know(id, event::PEER_REACH, reach, &at);
     let adapter = facts.known(id, event::DEVICE);
@@ -141,7 +141,7 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
     let scope = match facts.known(id, event::LOCAL_GID) {
         Some(gid) if is_link_local(&gid) => GidScope::LinkLocal,
         Some(_) => GidScope::Routable,
-        None => GidScope::Untold,
+        None => GidScope::NotLogged,
     };
     facts.know(id, event::GID_SCOPE, scope, &at);
     gid_pair::state_gid_pair(facts, id, &at);
@@ -254,7 +254,7 @@ fn whereabouts(facts: &Facts, run: Id, text: &str) -> PeerHost {
         digits.parse::<u64>().ok()
     });
     let (Some(a), Some(b)) = (numbers.next(), numbers.next()) else {
-        return PeerHost::Untold;
+        return PeerHost::NotLogged;
     };
     let host_of = |number: u64| {
         let mut all = facts.below(run, Subject::Rank);
@@ -277,7 +277,7 @@ fn whereabouts(facts: &Facts, run: Id, text: &str) -> PeerHost {
     match (host_of(a), host_of(b)) {
         (Some(a), Some(b)) if a == b => PeerHost::Same,
         (Some(_), Some(_)) => PeerHost::Other,
-        _ => PeerHost::Untold,
+        _ => PeerHost::NotLogged,
     }
 }
 
@@ -386,7 +386,7 @@ fn rdma_failure(facts: &mut Facts, run: Id, leading: &[Id]) {
                 RdmaFailure::Start
             }
             (Some(LogClass::Completion), Some(ReportedPhase::Running)) => RdmaFailure::Later,
-            (Some(LogClass::Completion), _) => RdmaFailure::Untold,
+            (Some(LogClass::Completion), _) => RdmaFailure::NotLogged,
             // A connection is made when it is first used: that is its start.
             (Some(LogClass::VerbsCall), _) => RdmaFailure::Start,
             _ => continue,
@@ -665,7 +665,7 @@ mod tests {
         assert_eq!(facts.known(run, run::FOLLOWED), Some(2));
         assert_eq!(
             facts.known(run, run::RDMA_FAILURE),
-            Some(RdmaFailure::Untold)
+            Some(RdmaFailure::NotLogged)
         );
     }
 
@@ -759,7 +759,7 @@ mod tests {
         };
         assert_eq!(place(0, 1), PeerHost::Same);
         assert_eq!(place(0, 8), PeerHost::Other);
-        assert_eq!(place(0, 9), PeerHost::Untold);
+        assert_eq!(place(0, 9), PeerHost::NotLogged);
     }
 
     #[test]

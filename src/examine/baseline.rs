@@ -33,8 +33,9 @@ pub(super) fn changes(
                 let report_before = files::read_input(path).ok();
                 let before = report_before.and_then(|text| of_json(&text));
                 let before = before.ok_or_else(|| BadInput(error.to_string()))?;
+                let by_ids_of_today = before.by_ids_of(judged.catalogue);
                 let of = terminal::path(path);
-                return Ok(BaselineChanges::new(of, &before, report, Vec::new()));
+                return Ok(BaselineChanges::new(of, &by_ids_of_today, report, Vec::new()));
             }
         },
         Some(paths) => {

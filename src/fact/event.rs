@@ -264,7 +264,7 @@ words! {
         /// After it.
         Running = "running",
         /// The log does not tell.
-        Untold = "untold",
+        NotLogged = "not-logged",
     }
 }
 
@@ -276,7 +276,7 @@ words! {
         /// Other hosts.
         Others = "others",
         /// The line names none.
-        Untold = "untold",
+        NotLogged = "not-logged",
     }
 }
 
@@ -288,7 +288,7 @@ words! {
         /// What routes lead to.
         Routable = "routable",
         /// The line names none.
-        Untold = "untold",
+        NotLogged = "not-logged",
     }
 }
 
@@ -312,7 +312,7 @@ words! {
         /// On two hosts.
         Other = "other",
         /// The log does not tell.
-        Untold = "untold",
+        NotLogged = "not-logged",
     }
 }
 
@@ -391,7 +391,7 @@ subject! {
     LEADS: bool = "leads" from "derive log";
     /// When it happened, with a word for what is not logged.
     WHEN: ReportedPhase = "when" from "derive log";
-    /// The error by its name, `untold` if the line gives none.
+    /// The error by its name, `not-logged` if the line gives none.
     FAULT: Arc<str> = "fault" from "derive log";
     /// The number of an error of CUDA, found by its text where an older release gives no number; 0 if neither is known.
     CODE: u64 = "code" from "derive log";

@@ -31,7 +31,7 @@ words! {
         /// Several nodes.
         Several = "several-nodes",
         /// A table that does not say.
-        Untold = "not-told",
+        NotLogged = "not-told",
     }
 }
 

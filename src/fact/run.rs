@@ -61,7 +61,7 @@ words! {
         /// After the run had begun.
         Later = "later",
         /// The log does not tell when.
-        Untold = "untold",
+        NotLogged = "not-logged",
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::Report;
-use crate::check::located;
+use crate::check::{Catalogue, located};
 use crate::diagnosis::areas::AreaState;
 
 /// What `NAME.expect.toml` holds. A key that is left out is not compared; causes always are.
@@ -121,6 +121,18 @@ impl Expectation {
         Ok(text)
     }
 
+    /// The same by the ids of today: a check that became a case of another is expected as that one.
+    #[must_use]
+    pub fn by_ids_of(mut self, catalogue: &Catalogue) -> Self {
+        let causes = self.causes.iter_mut().map(|cause| &mut cause.check);
+        for id in causes.chain(self.also_fails.iter_mut().flatten()) {
+            if let Some(check) = catalogue.get(id) {
+                *id = check.id.to_string();
+            }
+        }
+        self
+    }
+
     /// The severity of each cause, by check and subject.
     pub(super) fn by_subject(&self) -> BTreeMap<(&str, &str), &str> {
         let causes = self.causes.iter();
@@ -209,4 +221,19 @@ fn also_failing(report: &Report) -> Vec<String> {
     let below = all.flat_map(|finding| finding.consequences.iter().map(|one| &one.check));
     let checks: BTreeSet<&String> = notes.chain(below).collect();
     checks.into_iter().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_became_a_case_is_expected_as_the_one_that_has_it() {
+        let text = "also_fails = [\"gpu/ecc-pending\", \"site/own\"]\n[[cause]]\ncheck = \"link/polling\"\nseverity = \"error\"\nsubjects = [\"mlx5_2/1\"]\n";
+        let catalogue = Catalogue::embedded().unwrap();
+        let expected = Expectation::read(text).unwrap().by_ids_of(&catalogue);
+        assert_eq!(expected.causes[0].check, "link/not-trained");
+        let also = expected.also_fails.unwrap();
+        assert_eq!(also, ["gpu/mode-pending", "site/own"]);
+    }
 }

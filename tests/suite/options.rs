@@ -37,6 +37,17 @@ fn explain_finds_ids_groups_areas_and_words() {
             |line| line.starts_with("link/port-down ") || line.starts_with("link/not-trained")
         ));
     }
+    // Each case has its remedy.
+    let cases = said(&["explain", "gpu/hot"]);
+    for id in ["gpu/memory-hot", "gpu/too-hot-for-driver"] {
+        let own = said(&["explain", id]);
+        let own = own
+            .split("fix      ")
+            .nth(1)
+            .and_then(|fix| fix.lines().next())
+            .unwrap();
+        assert!(cases.contains(id) && cases.contains(own), "{cases}");
+    }
     let found = said(&["explain", "relaxed", "ordering"]);
     assert!(found.contains("pcie/settings-small"), "{found}");
     let area = said(&["explain", "ports"]);

@@ -81,17 +81,28 @@ fn files_of_one_machine_are_one_as_their_directory_is() {
     assert_eq!(whole["headline"], apart["headline"]);
 }
 
+/// Whatever the files are called.
 #[test]
 fn two_answers_to_one_question_are_of_two_machines() {
     let down = IBSTAT
         .replace("Active", "Down")
         .replace("LinkUp", "Disabled");
-    let bundle = bundle("beside-two", &[("n1.txt", IBSTAT), ("n2.txt", &down)]);
-    let paths = ["n1.txt", "n2.txt"].map(|file| bundle.directory.join(file));
-    let said = report(&paths.each_ref().map(PathBuf::as_path));
-    let names = said["nodes"].as_array().unwrap().iter();
-    let names: Vec<&str> = names.map(|node| node["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["n1", "n2"]);
+    for [first, second] in [
+        ["n1", "n2"],
+        ["ibstat-before", "ibstat-after"],
+        ["a b", "a c"],
+    ] {
+        let files = [first, second].map(|name| format!("{name}.txt"));
+        let bundle = bundle("beside-two", &[(&files[0], IBSTAT), (&files[1], &down)]);
+        let paths = files.each_ref().map(|file| bundle.directory.join(file));
+        let said = report(&paths.each_ref().map(PathBuf::as_path));
+        let names = said["nodes"].as_array().unwrap().iter();
+        let mut names: Vec<&str> = names.map(|node| node["name"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        let mut expected = [first, second];
+        expected.sort_unstable();
+        assert_eq!(names, expected);
+    }
 }
 
 /// An empty file says nothing of its machine: it is a silent node, and not passed over.

@@ -1,4 +1,4 @@
-//! What PyTorch's watchdogs of several ranks say of one hang: who is behind, who called something else.
+//! What PyTorch's watchdogs of several ranks say of one hang: which rank is behind, and which called another collective.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -163,7 +163,7 @@ impl<'r> Ring<'r> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pairs::{Flow, Member, OtherNetwork, Plan, Rail, Silent, host_only, verdict};
+    use super::super::pairs::{Flow, Member, OtherNetwork, Plan, Rail, Silent, verdict};
     use super::super::scope::Scope;
     use super::*;
 
@@ -178,17 +178,7 @@ mod tests {
                 ..Rail::default()
             }],
         };
-        let mut results = Results::new(Plan {
-            backend: Backend::Tcp,
-            why: None,
-            across: false,
-            memory: host_only(),
-            nodes: (0..4).map(member).collect(),
-            silent: Vec::new(),
-            flow_ms: 300,
-            again: Vec::new(),
-            others: Vec::new(),
-        });
+        let mut results = Results::new(Plan::of((0..4).map(member).collect(), 300));
         for way in results.ways() {
             let (megabits, again) = carry(way.from.0, way.to.0);
             let flow = Flow {

@@ -97,6 +97,24 @@ pub fn host_only() -> Vec<Memory> {
     vec![Memory::Host]
 }
 
+#[cfg(test)]
+impl Plan {
+    /// Flows over TCP between these nodes, this many milliseconds each.
+    pub(crate) fn of(nodes: Vec<Member>, flow_ms: u64) -> Self {
+        Plan {
+            backend: Backend::Tcp,
+            why: None,
+            across: false,
+            memory: host_only(),
+            nodes,
+            silent: Vec::new(),
+            flow_ms,
+            again: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+}
+
 fn is_host_only(memory: &[Memory]) -> bool {
     memory == [Memory::Host]
 }

@@ -87,7 +87,7 @@ pub(super) fn state(
         (Some(2..), _) => Fact::Known(NodeSpan::Several, origin.clone()),
         (_, Some(gap)) => Fact::Unknown(gap),
         (Some(_), None) => Fact::Known(NodeSpan::One, origin.clone()),
-        (None, None) => Fact::Known(NodeSpan::Untold, origin.clone()),
+        (None, None) => Fact::Known(NodeSpan::NotLogged, origin.clone()),
     };
     facts.set(id, fact::SPAN, span);
     if let Some(nodes) = nodes {

@@ -30,7 +30,7 @@ pub(super) fn state(
     let span = match table.nodes {
         Some(0 | 1) => NodeSpan::One,
         Some(_) => NodeSpan::Several,
-        None => NodeSpan::Untold,
+        None => NodeSpan::NotLogged,
     };
     facts.know(id, fact::SPAN, span, origin);
     for (key, number) in [(fact::NODES, table.nodes), (fact::RANKS, table.ranks)] {

@@ -112,6 +112,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         let rank = process
             .and_then(|process| log.comms.largest_of(process))
             .map(|(_, rank)| rank)
+            .or(fields.rank)
             .or(line.tagged_rank.filter(|_| line.writer.is_none()));
         let phase = process.and_then(|(host, pid)| match completed.get(&(host, pid)) {
             Some((file, first)) if *file == line.file => Some(if line.kept.line > *first {

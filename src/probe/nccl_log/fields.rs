@@ -21,6 +21,7 @@ pub(super) struct Fields<'d> {
     pub(super) local_gid: Option<&'d str>,
     pub(super) remote_gid: Option<&'d str>,
     pub(super) peer_device: Option<&'d str>,
+    pub(super) rank: Option<u64>,
     pub(super) sequence: Option<u64>,
     pub(super) operation: Option<String>,
     pub(super) group: Option<&'d str>,
@@ -204,6 +205,7 @@ impl<'d> Fields<'d> {
 
     /// `[PG ID 0 PG GUID 0(default_pg) Rank 5] Watchdog caught …: WorkNCCL(SeqNum=123, OpType=ALLREDUCE, NumelIn=1, …)`
     fn watchdog(&mut self, message: &'d str) {
+        self.rank = count(message, "Rank ");
         self.sequence = count(message, "SeqNum=");
         self.group = word(message, "[PG ", &[']']).and_then(|inside| inside.split(" Rank ").next());
         self.operation = word(message, "OpType=", &[',', ')']).map(|operation| {

@@ -32,6 +32,8 @@ pub struct Evidence {
     left_out: Vec<LeftOut>,
     /// The folder of the member of a bundle that is being added.
     folder: Option<String>,
+    /// Whether each text may be of a machine of its own, whatever its file is called.
+    is_beside: bool,
     /// Folders that hold what a collector gathered of one machine.
     machines: BTreeSet<String>,
     /// Hosts for which there is no room.
@@ -143,6 +145,7 @@ impl Evidence {
     /// Adds one of several texts that were given beside each other: of one machine with the others, unless two of them answer one question.
     pub fn add_text_beside(&mut self, file: &str, called: &str, text: &str) {
         self.folder = Some(called.to_owned());
+        self.is_beside = true;
         self.add_text(file, text);
     }
 
@@ -339,7 +342,14 @@ impl Evidence {
             .iter()
             .filter_map(|node| node.folder.as_deref())
             .collect();
-        let names: Vec<Option<String>> = machine_names(&folders);
+        let names: Vec<Option<String>> = if self.is_beside {
+            folders
+                .iter()
+                .map(|name| Some((*name).to_owned()))
+                .collect()
+        } else {
+            machine_names(&folders)
+        };
         let mut asked: BTreeMap<&Question, &Option<String>> = BTreeMap::new();
         let mut contradict = false;
         for (node, name) in unnamed.iter().zip(&names) {

@@ -82,6 +82,15 @@ fn module(lines: &BTreeMap<&str, (&str, OutputLine<'_>)>, facts: &mut Facts, id:
             }
         }
     }
+    // `[ Yes No No No ]`: where no power is measured, the module's own word counts.
+    if let (None, Some((value, line))) = (measured, lines.get("Rx loss of signal")) {
+        let words = value.split(|c: char| !c.is_ascii_alphabetic());
+        for word in words.filter(|word| matches!(*word, "Yes" | "No")) {
+            lanes += 1;
+            dark += u64::from(word == "Yes");
+        }
+        measured = (lanes > 0).then_some(line);
+    }
     if let Some((name, line)) = alarm {
         facts.set(id, netdev::MODULE_ALARM, line.known(name.into()));
     }

@@ -45,10 +45,9 @@ fn carries_nothing(results: &Results, way: PairDirection) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Flow, Member, Plan, Silent, host_only};
+    use super::super::{Flow, Member, Plan, Silent};
     use super::*;
     use crate::measure::plan::pairs::Rail;
-    use crate::measure::plan::run::Backend;
 
     fn without(broken: &[(usize, usize)], silent: &[&str]) -> Vec<usize> {
         let member = |node: usize| Member {
@@ -60,15 +59,8 @@ mod tests {
             why: "gone".into(),
         });
         let mut results = Results::new(Plan {
-            backend: Backend::Tcp,
-            why: None,
-            across: false,
-            memory: host_only(),
-            nodes: (0..4).map(member).collect(),
             silent: silent.collect(),
-            flow_ms: 300,
-            again: Vec::new(),
-            others: Vec::new(),
+            ..Plan::of((0..4).map(member).collect(), 300)
         });
         for way in results.ways() {
             let flow = match broken.contains(&(way.from.0, way.to.0)) {

@@ -164,8 +164,8 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
             found.push(suspect(results, problem, blame, accusing, measure));
         }
         if problem != SuspectProblem::PacketShort {
-            // What is wrong is told once: who loses packets is slow by that. Packets that are too
-            // large tell why a connection opens and nothing passes.
+            // Each fault is reported once: loss makes a pair slow. Packets that are too large
+            // explain why a connection opens and nothing passes.
             let mut settled = told;
             if problem == SuspectProblem::Unreachable {
                 settled.retain(|way| !has_short_packets(results, *way));
@@ -407,7 +407,7 @@ pub fn sentence(results: &Results, suspects: &[Suspect]) -> Sentence {
 struct Reference {
     /// What equals carry over ways of a kind.
     rate: BTreeMap<u64, f64>,
-    /// How far the upper half of them lies apart, as a part of the most; of few ways nobody knows.
+    /// The spread of the faster half, as a part of the fastest; absent where there are few ways.
     spread: BTreeMap<u64, f64>,
     /// The lower quarter of what they lose, in percent.
     loss: f64,
@@ -463,8 +463,8 @@ impl Reference {
     }
 }
 
-/// How far the upper half of these rates lies apart, as a part of the most. Of the pairs of two
-/// nodes there are too few to tell.
+/// The spread of the faster half of these rates, as a part of the fastest. Two nodes have too few
+/// pairs for it.
 fn upper_spread(sorted: &[f64]) -> Option<f64> {
     const ENOUGH: usize = 6;
     let most = sorted.last().filter(|most| **most > 0.0)?;

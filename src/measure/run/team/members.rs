@@ -123,7 +123,7 @@ impl Assembled {
     }
 }
 
-/// The ranks on these nodes, which are numbered anew.
+/// The ranks on these nodes, with new numbers from 0.
 fn renumbered(chosen: &ChosenRanks, nodes: &[usize]) -> ChosenRanks {
     let renumber = |place: &RankPlacement| {
         let node = (nodes.iter()).position(|node| place.node == *node as u64)?;

@@ -104,14 +104,8 @@ mod tests {
     fn nothing() -> Results {
         Results::new(Plan {
             backend: Backend::Verbs,
-            why: None,
             across: true,
-            memory: super::super::super::host_only(),
-            nodes: Vec::new(),
-            silent: Vec::new(),
-            flow_ms: 100,
-            again: Vec::new(),
-            others: Vec::new(),
+            ..Plan::of(Vec::new(), 100)
         })
     }
 

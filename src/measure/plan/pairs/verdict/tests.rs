@@ -22,17 +22,7 @@ fn results(nodes: usize, rails: usize) -> Results {
         host: format!("n{}", node + 1),
         rails: (0..rails).map(|r| rail(node, r)).collect(),
     };
-    let mut results = Results::new(Plan {
-        backend: Backend::Tcp,
-        why: None,
-        across: false,
-        memory: super::super::host_only(),
-        nodes: (0..nodes).map(member).collect(),
-        silent: Vec::new(),
-        flow_ms: 200,
-        again: Vec::new(),
-        others: Vec::new(),
-    });
+    let mut results = Results::new(Plan::of((0..nodes).map(member).collect(), 200));
     for way in results.ways() {
         let flow = Flow {
             bytes: 2_500_000_000 + way.from.0 as u64 * 10_000_000,
