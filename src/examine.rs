@@ -16,6 +16,7 @@ pub mod log;
 pub mod many;
 pub mod one;
 pub mod plan;
+pub mod recorded_input;
 pub mod recording_text;
 pub mod sink;
 pub mod unusable;

@@ -53,7 +53,7 @@ use crate::whole::{Contribution, area_line};
 use contents::Contents;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/2.2";
+pub const SCHEMA: &str = "rdma-doctor-report/2.3";
 
 /// A form of the report that one tool reads.
 #[derive(Debug)]
@@ -124,6 +124,9 @@ pub struct Report {
     pub exit: u8,
     /// The answer in one sentence.
     pub headline: Sentence,
+    /// What logs say, if some were given.
+    #[serde(flatten)]
+    pub log: Option<log::LogAnswers>,
     /// The examined machine.
     pub nodes: Vec<NodeHead>,
     /// The areas, and how far each was examined.
@@ -169,6 +172,7 @@ impl Default for Report {
             status: "undecided",
             exit: Exit::Undecided.code(),
             headline: Sentence::default(),
+            log: None,
             nodes: Vec::new(),
             areas: Vec::new(),
             damage: Vec::new(),
@@ -236,7 +240,9 @@ pub fn report(
         Contribution::of_nodes(catalogue, facts, verdicts, recordings, require, with_passes);
     let of_all = area_line::of_all(catalogue, facts, verdicts, require);
     said.areas.extend(of_all);
-    Contents::new(catalogue, said).into_report(catalogue, policy)
+    let mut contents = Contents::new(catalogue, said);
+    contents.log = log::LogAnswers::from_facts(catalogue, facts, &contents.causes);
+    contents.into_report(catalogue, policy)
 }
 
 #[cfg(test)]

@@ -254,7 +254,7 @@ impl Splitter {
                 let last = last.map_or("", |(_, line)| line.trim());
                 // Of a command that the text shows, the mark is one of its lines.
                 marks::goes_on(&open.argv, last, argv)
-                    || open.is_benchmark("perftest") && marks::is_perftest_failure(trimmed)
+                    || open.is_benchmark("perftest") && marks::is_of_test(&open.lines, trimmed)
                     || open.lines.iter().all(is_empty) && marks::may_write(&open.argv, argv)
             });
             let host = host::of_syslog(text);

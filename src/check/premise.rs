@@ -28,6 +28,8 @@ written! {
         BareMetal = "bare-metal",
         /// The doctor, or the tool, ran in no container, which hides a part of the machine.
         NoContainer = "no-container",
+        /// No capability lifts the limit of locked memory.
+        LimitBinds = "limit-binds",
         /// The GPU is not divided by MIG.
         Undivided = "undivided",
         /// The PCI function is not a virtual one (SR-IOV).
@@ -63,6 +65,7 @@ impl Premise {
             Premise::RoceUsed => "traffic.used",
             Premise::BareMetal => "not node.virtual",
             Premise::NoContainer => "node.container == \"none\"",
+            Premise::LimitBinds => "not node.ipc_lock",
             Premise::Undivided => "gpu.mig != \"on\"",
             Premise::WholeDevice => "not function.virtual_function",
             Premise::WholeGpu => "not gpu.virtual_function",
@@ -85,6 +88,7 @@ impl Premise {
             Premise::RoceUsed => PremiseWords::Before("if jobs send RoCE there: "),
             Premise::BareMetal => PremiseWords::Behind("this is a virtual machine"),
             Premise::NoContainer => PremiseWords::Behind("this ran in a container"),
+            Premise::LimitBinds => PremiseWords::Behind("it has CAP_IPC_LOCK"),
             Premise::Undivided => PremiseWords::Behind("MIG divides the GPU"),
             Premise::WholeDevice | Premise::WholeGpu => {
                 PremiseWords::Behind("it is a virtual function")

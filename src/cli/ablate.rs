@@ -344,7 +344,7 @@ fn show(
         report::text::headline(out, &report)?;
         answer::text::write(out, &ablation, width)?;
         let detail = report::text::Detail::default();
-        report::text::body(out, &report, detail, width, Some(Vec::new()))
+        report::text::body(out, &report, detail, width, Vec::new())
     };
     match format {
         MeasurementFormat::Html => {

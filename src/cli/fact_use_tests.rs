@@ -11,7 +11,6 @@ use crate::fact::reads::{Read, during};
 use crate::fact::{Facts, Subject};
 use crate::measure::plan::p2p::{NAME, Results};
 use crate::probe::{self, nccl_log};
-use crate::report::log::LogReport;
 use crate::report::p2p::{Copies, text as copies};
 use crate::report::topology::{Topology, text as drawing};
 use crate::report::{self, Policy};
@@ -92,7 +91,7 @@ fn read(recording: &Recording) -> Read {
             .map(|node| one::recorded(recording, node))
             .into_iter()
             .collect();
-        let report = report::report(
+        report::report(
             &none,
             &facts,
             &verdicts,
@@ -103,7 +102,6 @@ fn read(recording: &Recording) -> Read {
             },
         );
         let Some(node) = node else {
-            LogReport::new(&none, &facts, report);
             return;
         };
         drawing::write(&mut out, &Topology::of(&facts, node), 100).unwrap();

@@ -11,15 +11,16 @@ use clap::Args;
 use self::assert::Claim;
 use super::input::{self, BadInput};
 use super::judging::JudgeArgs;
+use super::output::StandardError;
 use super::{SelectArgs, output, record};
 use crate::examine::budget::{Foreign, REPORTING};
-use crate::examine::log;
 use crate::examine::recording_text::to_text;
+use crate::examine::{log, many};
 use crate::exit::Exit;
 use crate::live::{self, judging_child};
 use crate::report::html::Markup;
-use crate::report::log as answer;
 use crate::report::text::Detail;
+use crate::report::{json, text};
 
 /// Read the log of a run of NCCL: was RDMA used, and what went wrong.
 #[derive(Debug, Args)]
@@ -71,9 +72,8 @@ impl LogArgs {
 pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
     let mut catalogue = input::catalogue(&args.select)?;
     let over = |why: String| BadInput(format!("the log: {why}"));
-    let read = || log::read(&args.files, args.deadline);
-    let mut recordings =
-        vec![judging_child::endless_input("reading the log", read).map_err(over)??];
+    let read = || log::read_any(&args.files, args.deadline, &StandardError);
+    let mut recordings = judging_child::endless_input("reading the log", read).map_err(over)??;
     if let Some(path) = &args.record {
         let key = record::key(args.no_redact, args.redact_key.as_deref())?;
         let text = to_text(&recordings[0], key);
@@ -83,29 +83,31 @@ pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
         }
     }
     recordings.extend(input::open(&args.with)?);
-    if args.with.is_empty() {
-        // Of a machine nothing is asked.
-        catalogue.checks.retain(log::is_of_log);
-    }
+    log::keep_checks_of_logs(&mut catalogue, &recordings);
     let policy = &args.judge.policy()?;
-    let judge = || log::judged(&catalogue, &recordings, policy);
+    let judge = || match args.with.as_slice() {
+        [] => many::judged(&catalogue, &recordings, policy),
+        _ => log::judged(&catalogue, &recordings, policy),
+    };
     let mut report = judging_child::input("judging the log", judge).map_err(over)?;
     if !args.claims.is_empty() {
         let mut exit = Exit::Undecided;
         output::print(|out| {
-            exit = assert::write(out, &report, &args.claims)?;
+            if let Some(log) = &report.log {
+                exit = assert::write(out, log, &args.claims)?;
+            }
             Ok(())
         })?;
         return Ok(exit);
     }
     if args.judge.draws() {
         let mut page = Markup::default();
-        page.text(|out| answer::write(out, &report, Detail::default(), 100))?;
-        report.report.drawn = page;
+        page.text(|out| text::write(out, &report, Detail::default(), 100))?;
+        report.drawn = page;
     }
     let text =
-        |out: &mut dyn Write| answer::write(out, &report, args.judge.detail(), output::width());
-    let json = |out: &mut dyn Write| output::write_json(out, &report);
-    args.judge.write(&report.report, text, json)?;
-    Ok(args.judge.exit(&report.report))
+        |out: &mut dyn Write| text::write(out, &report, args.judge.detail(), output::width());
+    args.judge
+        .write(&report, text, |out| json::write(out, &report))?;
+    Ok(args.judge.exit(&report))
 }

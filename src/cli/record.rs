@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::input::{self, BadInput, bad_usage};
 use super::{AskArgs, output, seconds};
-use crate::examine::given::open_recording;
+use crate::examine::recorded_input::open_recording;
 use crate::examine::recording_text::to_text;
 use crate::exit::Exit;
 use crate::fact::Facts;

@@ -127,7 +127,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         if let Some(ablation) = &triage.ablation {
             matrix::text::write(out, ablation, width)?;
         }
-        text::body(out, report, detail, width, None)
+        text::body(out, report, detail, width, Vec::new())
     };
     let shown_json = |out: &mut dyn Write| {
         let mut value = serde_json::to_value(report)?;

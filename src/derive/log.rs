@@ -183,7 +183,9 @@ fn event(facts: &mut Facts, run: Id, id: Id, begins: bool) {
             facts.know(id, event::WORD_UNKNOWN, unknown, &at);
         }
         Some(LogClass::Nvml) => {
-            let differs = text.to_ascii_lowercase().contains("version mismatch");
+            let words = ["version mismatch", "don't match with driver version"];
+            let lower = text.to_ascii_lowercase();
+            let differs = words.iter().any(|words| lower.contains(words));
             facts.know(id, event::MISMATCH, differs, &at);
         }
         _ => {}

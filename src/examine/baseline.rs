@@ -35,7 +35,12 @@ pub(super) fn changes(
                 let before = before.ok_or_else(|| BadInput(error.to_string()))?;
                 let by_ids_of_today = before.by_ids_of(judged.catalogue);
                 let of = terminal::path(path);
-                return Ok(BaselineChanges::new(of, &by_ids_of_today, report, Vec::new()));
+                return Ok(BaselineChanges::new(
+                    of,
+                    &by_ids_of_today,
+                    report,
+                    Vec::new(),
+                ));
             }
         },
         Some(paths) => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::recorded_input::{open_recording, read_logs};
 use super::sink::Sink;
 use super::unusable::{BadInput, bad_usage};
 use crate::cluster::handshake::NodeIdentity;
@@ -13,6 +14,7 @@ use crate::exit::Exit;
 use crate::live::evidence::{FoundTexts, Text};
 use crate::live::files;
 use crate::live::worker::{self, Plan};
+use crate::probe::nccl_log;
 use crate::probe::outputs::recorded::Evidence;
 use crate::source::recording::Recording;
 use crate::terminal;
@@ -180,7 +182,8 @@ impl Given {
             Given::Machine(request) => Ok(vec![record(request, None, sink)?]),
             Given::Tree(root, request) => Ok(vec![record(request, Some(root), sink)?]),
             Given::Recording(path) => Ok(vec![open_recording(path)?]),
-            Given::Text(path) | Given::Archive(path) | Given::Directory(path) => {
+            Given::Text(path) => Ok(read_text(path, sink).recordings(path)?),
+            Given::Archive(path) | Given::Directory(path) => {
                 Ok(read_outputs(path, sink).recordings(path)?)
             }
             Given::Hosts(_) | Given::Launch(_) => {
@@ -248,15 +251,6 @@ fn ask(request: &MachineRequest, root: Option<&Path>, sink: &dyn Sink) -> Record
     recording
 }
 
-/// Reads one recording.
-///
-/// # Errors
-///
-/// It is unreadable or invalid.
-pub fn open_recording(path: &Path) -> Result<Recording, BadInput> {
-    Recording::open(path).map_err(|error| BadInput(error.to_string()))
-}
-
 /// Outputs that are named because they are not read, at most.
 const NAMED: usize = 20;
 
@@ -315,13 +309,16 @@ fn tree_of_machine(path: &Path, texts: &[Text]) -> Option<PathBuf> {
 
 /// What several texts beside each other hold, if it is of one machine, as their directory would;
 /// `None` where one of them cannot be read, or is empty.
-pub(super) fn read_outputs_beside(paths: &[&Path], sink: &dyn Sink) -> Option<Vec<Recording>> {
-    let above = paths.first().and_then(|path| path.parent())?;
-    let are_below = paths.iter().all(|path| path.parent() == Some(above));
+pub(super) fn read_outputs_beside<P: AsRef<Path>>(
+    paths: &[P],
+    sink: &dyn Sink,
+) -> Option<Vec<Recording>> {
+    let above = paths.first().and_then(|path| path.as_ref().parent())?;
+    let are_below = (paths.iter()).all(|path| path.as_ref().parent() == Some(above));
     let name = above.file_name().filter(|_| are_below);
     let name = name.map_or("outputs".into(), |name| name.to_string_lossy());
     let mut evidence = Evidence::of(&name);
-    for path in paths {
+    for path in paths.iter().map(AsRef::as_ref) {
         let FoundTexts { texts, left_out } = live::evidence::read(path).ok()?;
         for text in &texts {
             let text_of_file = text.text.trim_start();
@@ -351,6 +348,23 @@ fn say_unread(unread: &[String], sink: &dyn Sink) {
     let more = unread.len().saturating_sub(NAMED);
     if more > 0 {
         sink.say(&format!("{more} more outputs are known, and not read"));
+    }
+}
+
+/// What a text holds: a log of any length, or what tools printed.
+pub(super) fn read_text(path: &Path, sink: &dyn Sink) -> FoundOutputs {
+    let Ok(log) = read_logs(&[path.to_owned()], None) else {
+        return read_outputs(path, sink);
+    };
+    if nccl_log::tells_of_run(&log) {
+        return FoundOutputs::Outputs(vec![log]);
+    }
+    match read_outputs(path, sink) {
+        // A setting alone tells of no run, and is something all the same.
+        FoundOutputs::Nothing(_) if !nccl_log::recognised(&log).is_empty() => {
+            FoundOutputs::Outputs(vec![log])
+        }
+        found => found,
     }
 }
 

@@ -1,4 +1,5 @@
-//! One machine, or paths: recordings, texts with outputs of tools, archives and directories of them.
+//! One machine, or paths: recordings, texts with outputs of tools, archives and directories of
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
@@ -6,9 +7,10 @@ use std::thread::Builder;
 use super::budget::{self, REPORTING};
 use super::examination::{Examination, Show};
 use super::given::{
-    FoundOutputs, Given, probing_deadline, read_outputs, read_outputs_beside, stem,
+    FoundOutputs, Given, probing_deadline, read_outputs, read_outputs_beside, read_text, stem,
 };
 use super::one::Judged;
+use super::recorded_input::read_logs;
 use super::unusable::{BadInput, bad_usage};
 use super::{baseline, log, many};
 use crate::check::Catalogue;
@@ -46,11 +48,21 @@ pub(super) fn examine(examination: &Examination<'_>, show: Show<'_>) -> anyhow::
     }
 }
 
-/// The reports on these paths, if one of them at least has outputs of tools: each by itself, or all together.
+/// Inputs that are judged together.
+#[derive(Default)]
+struct Part {
+    recordings: Vec<Recording>,
+    /// The names of those that cannot be read.
+    silent: Vec<String>,
+}
+
+/// The reports on these paths, if one of them at least has outputs of tools: each by itself, or all
+/// together.
 fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report>>> {
     let sink = examination.sink;
     if let Some(recordings) = of_one_machine(examination) {
-        let catalogue = (examination.checks.read)()?;
+        let mut catalogue = (examination.checks.read)()?;
+        log::keep_checks_of_logs(&mut catalogue, &recordings);
         let policy = examination.policy;
         return Ok(Some(vec![many::judged_within_limits(
             &catalogue,
@@ -60,7 +72,10 @@ fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report
     }
     let read = |given: &Given| match given {
         Given::Text(path) | Given::Archive(path) | Given::Directory(path) => {
-            let read = budget::file(path, || read_outputs(path, sink));
+            let read = budget::file(path, || match given {
+                Given::Text(path) => read_text(path, sink),
+                _ => read_outputs(path, sink),
+            });
             read.unwrap_or_else(|why| {
                 FoundOutputs::Nothing(format!("{}: {why}", terminal::path(path)))
             })
@@ -73,26 +88,31 @@ fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report
     if !found.iter().any(|(_, found)| has_outputs(found)) {
         return Ok(None);
     }
-    let catalogue = (examination.checks.read)()?;
+    let mut catalogue = (examination.checks.read)()?;
     // An input that cannot be read is a silent node of its file's name, and ends no other.
-    let mut parts: Vec<(Vec<Recording>, Vec<String>)> = Vec::new();
+    let mut parts: Vec<Part> = Vec::new();
     for (given, found) in found {
         if examination.each || parts.is_empty() {
             parts.push(Default::default());
         }
-        let (Some((all, silent)), Some(path)) = (parts.last_mut(), given.path()) else {
+        let (Some(part), Some(path)) = (parts.last_mut(), given.path()) else {
             continue;
         };
         match found.recordings(path) {
-            Ok(recordings) => all.extend(recordings),
+            Ok(recordings) => part.recordings.extend(recordings),
             Err(why) => {
                 sink.say(&why.0);
-                silent.push(stem(path));
+                part.silent.push(stem(path));
             }
         }
     }
+    if parts.iter().all(|part| part.silent.is_empty()) {
+        let all = parts.iter().flat_map(|part| &part.recordings);
+        log::keep_checks_of_logs(&mut catalogue, all);
+    }
     let policy = examination.policy;
-    let report = |(all, silent): (Vec<Recording>, Vec<String>)| {
+    let report = |part: Part| {
+        let (all, silent) = (part.recordings, part.silent);
         let expected = &examination.expected;
         if silent.is_empty() && expected.is_none() {
             return many::judged_within_limits(&catalogue, &all, policy);
@@ -105,7 +125,8 @@ fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report
     Ok(Some(parts.into_iter().map(report).collect()))
 }
 
-/// The recordings of several texts that are of one machine: files of a bundle without its directory. Where they are of several, or one of them is
+/// The recordings of several texts that are of one machine: files of a bundle without its
+/// directory. Where they are of several, or one of them is
 /// empty, each stands for a node.
 fn of_one_machine(examination: &Examination<'_>) -> Option<Vec<Recording>> {
     let given = examination.given.iter();
@@ -144,7 +165,8 @@ fn examine_one(
     show(&[report])
 }
 
-/// Judges one node by itself: this machine, a tree, or a recording. The checks are read while the node is.
+/// Judges one node by itself: this machine, a tree, or a recording. The checks are read while the
+/// node is.
 fn judge_one(examination: &Examination<'_>, given: &Given) -> anyhow::Result<Report> {
     let read = examination.checks.read;
     // What may be mistyped is looked at before a machine is asked, which can take long.
@@ -152,7 +174,7 @@ fn judge_one(examination: &Examination<'_>, given: &Given) -> anyhow::Result<Rep
         true => Some(read()?),
         false => None,
     };
-    let (catalogue, recordings) = std::thread::scope(|scope| {
+    let (mut catalogue, recordings) = std::thread::scope(|scope| {
         let reading = match chosen {
             Some(catalogue) => Err(catalogue),
             // Without a thread it is read first.
@@ -171,6 +193,10 @@ fn judge_one(examination: &Examination<'_>, given: &Given) -> anyhow::Result<Rep
         };
         anyhow::Ok((catalogue, recordings?))
     })?;
+    if recordings.iter().all(|one| one.header.log) && examination.baseline.is_none() {
+        log::keep_checks_of_logs(&mut catalogue, &recordings);
+        return Ok(log::judged(&catalogue, &recordings, examination.policy));
+    }
     let judged = Judged::new(&catalogue, &recordings);
     let mut report = judged.report(examination.policy);
     if let Some(path) = examination.baseline {
@@ -222,7 +248,7 @@ fn with_results(examination: &Examination<'_>, show: Show<'_>) -> anyhow::Result
         recordings.extend(budget::read(given, sink)?);
     }
     budget::bounded(None, sink, || {
-        let read = || log::read(with, None);
+        let read = || read_logs(with, None);
         let results = judging_child::endless_input("the results", read);
         let results = results.map_err(|why| BadInput(format!("--with: {why}")))??;
         refuse_unrecognised(with, &results)?;

@@ -1,26 +1,36 @@
 //! The log of a run of NCCL: how it is read, and what of it is judged.
 
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use super::given::open_recording;
+use super::given::{Given, read_outputs, read_outputs_beside};
 use super::one::Judged;
-use super::unusable::{BadInput, bad_usage};
+use super::recorded_input::read_logs;
+use super::sink::Sink;
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict};
 use crate::fact::{Facts, Subject, node};
-use crate::live;
+use crate::live::files;
 use crate::probe::nccl_log;
-use crate::report::Policy;
-use crate::report::log::LogReport;
+use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
 
+/// Leaves the checks that logs can answer, where nothing but logs is judged: of a machine nothing
+/// is asked.
+pub fn keep_checks_of_logs<'r>(
+    catalogue: &mut Catalogue,
+    recordings: impl IntoIterator<Item = &'r Recording>,
+) {
+    if recordings.into_iter().all(|one| one.header.log) {
+        catalogue.checks.retain(is_of_log);
+    }
+}
+
 /// Judges logs, and nodes beside them.
-pub fn judged(catalogue: &Catalogue, recordings: &[Recording], policy: &Policy) -> LogReport {
+pub fn judged(catalogue: &Catalogue, recordings: &[Recording], policy: &Policy) -> Report {
     let mut judged = Judged::new(catalogue, recordings);
     let facts = &judged.facts;
     (judged.verdicts).retain(|verdict| answers(catalogue, facts, verdict));
-    LogReport::new(catalogue, facts, judged.report(policy))
+    judged.report(policy)
 }
 
 /// Whether a log can answer the check: by its runs and results, or by what tools printed of nodes.
@@ -29,7 +39,8 @@ pub fn is_of_log(check: &Check) -> bool {
     check.id.starts_with("log/") || check.subject.scope().any(of_log)
 }
 
-/// Whether a verdict is one: what tools did not print of a node is no question, since nobody asked the node.
+/// Whether a verdict is one: what tools did not print of a node is no question, since nobody asked
+/// the node.
 fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
     if verdict.outcome == Outcome::Unknown(Missing::Members(Subject::Node)) {
         // The log breaks off: whether tools' output stood further on nobody asks.
@@ -49,33 +60,34 @@ fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
     }
 }
 
-/// What is kept of these log files, of which none is read after the deadline; of one that is a recording of a log already, what that holds.
+/// What these files hold, as `check` reads it too: a log with all that stands in it; of what tells
+/// of no run of NCCL the
+/// machines: a recording, an archive, or what tools printed.
 ///
 /// # Errors
 ///
-/// [`BadInput`] for a file that cannot be read, [`bad_usage`] where there is none and standard input is a terminal.
-#[expect(clippy::disallowed_methods, reason = "the deadline of reading")]
-pub fn read(files: &[PathBuf], deadline: Option<Duration>) -> anyhow::Result<Recording> {
-    let deadline = deadline.map(|after| Instant::now() + after);
-    let standard = [PathBuf::from(live::log::STANDARD_INPUT)];
-    let files = match files {
-        [] if std::io::stdin().is_terminal() => {
-            return Err(bad_usage("name a log file, or give one on standard input"));
-        }
-        [] => &standard,
-        [one] if live::log::is_recording(one) => return recorded(one),
-        files => files,
-    };
-    let (all, one) = (nccl_log::files(), nccl_log::file);
-    live::log::record(files, nccl_log::NAME, all, one, deadline)
-        .map_err(|(path, error)| BadInput::of(&path, error).into())
-}
-
-fn recorded(path: &Path) -> anyhow::Result<Recording> {
-    let recording = open_recording(path)?;
-    if !recording.header.log {
-        let why = "a recording of a node, and of no log: give it to --with";
-        return Err(BadInput::of(path, why).into());
+/// As [`read_logs`].
+pub fn read_any(
+    files: &[PathBuf],
+    deadline: Option<Duration>,
+    sink: &dyn Sink,
+) -> anyhow::Result<Vec<Recording>> {
+    if let [one] = files
+        && let given = Given::of_path(one)
+        && matches!(given, Given::Recording(_) | Given::Archive(_))
+        && files::is_file_or_directory(one)
+    {
+        return given.recordings(sink);
     }
-    Ok(recording)
+    let log = read_logs(files, deadline)?;
+    if nccl_log::tells_of_run(&log) {
+        return Ok(vec![log]);
+    }
+    let machines = match files {
+        // What comes out of a pipe can be read once.
+        [one] if files::is_file_or_directory(one) => read_outputs(one, sink).recordings(one).ok(),
+        [] | [_] => nccl_log::machines(&log),
+        several => read_outputs_beside(several, sink),
+    };
+    Ok(machines.unwrap_or_else(|| vec![log]))
 }

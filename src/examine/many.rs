@@ -10,6 +10,7 @@ use std::sync::{Arc, mpsc};
 
 use super::budget::{self, ClusterMemory};
 use super::fresh_recordings::{FreshRecording, FreshRecordings};
+use super::log;
 use super::one::{self, Judged, is_of_node};
 use super::sink::Sink;
 use super::unusable::BadInput;
@@ -71,6 +72,9 @@ pub fn judged(catalogue: &Catalogue, all: &[Recording], policy: &Policy) -> Repo
     const BESIDE_A_LOG: usize = 64;
     let machines = all.iter().filter(|r| !r.header.log).count();
     let has_log = machines < all.len();
+    if machines == 0 {
+        return log::judged(catalogue, all, policy);
+    }
     if machines > 1 && !(has_log && machines <= BESIDE_A_LOG) {
         return recordings(catalogue, all, None, policy);
     }

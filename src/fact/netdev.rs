@@ -43,6 +43,8 @@ subject! {
     MTU: Bytes = "mtu" from "netdev";
     /// Speed. Source: sysfs speed, which the driver may not know.
     SPEED: BitRate = "speed" from "netdev";
+    /// The fastest of the link modes that it supports, where no RDMA port is known to run on it. Source: `ethtool`.
+    MAX_SPEED: BitRate = "max_speed" from "outputs";
     /// How often the carrier came or went since the device was made. Source: sysfs carrier_changes.
     CARRIER_CHANGES: u64 = "carrier_changes" from "netdev";
     /// The first alarm that its module raises; "none" if it raises none. Source: its EEPROM (SFF-8636, CMIS), as `ethtool -m` prints it.

@@ -1,7 +1,9 @@
 //! The log of a run of NCCL: read from a recording of log files, and not of a machine.
 //!
-//! Two questions: which files there are, and what is left of each ([`crate::nccl_log`]). The lines that were kept are read again here,
-//! put together to communicators and runs, and stated as facts of runs, hosts, ranks, channels, adapters, variables and events.
+//! Two questions: which files there are, and what is left of each ([`crate::nccl_log`]). The lines
+//! that were kept are read again here,
+//! put together to communicators and runs, and stated as facts of runs, hosts, ranks, channels,
+//! adapters, variables and events.
 
 mod benchmark;
 mod benchmark_ranks;
@@ -40,7 +42,7 @@ use crate::nccl_log::event;
 use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::prefix::LogLevel;
 use crate::nccl_log::sign::Sign;
-use crate::probe::outputs::recorded::{Evidence, is_of_node};
+use crate::probe::outputs::recorded::{self, Evidence, is_of_node};
 use crate::source::recording::Recording;
 use crate::source::{Question, Refusal};
 use crate::tool_output::{self, Block};
@@ -64,7 +66,8 @@ const TIMES: &str = "log with NCCL_DEBUG=INFO, and NCCL 2.22 or later";
 const NET: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET";
 /// What shows the topology.
 const GRAPH: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH";
-/// The question which files there are: `{"files":[name, …],"no_text":[name, …],"recordings":[name, …]}`, the last two of those in directories that are
+/// The question which files there are: `{"files":[name, …],"no_text":[name, …],"recordings":[name,
+/// …]}`, the last two of those in directories that are
 /// not read.
 pub fn files() -> Question {
     Question::call("nccl_log", [])
@@ -95,16 +98,43 @@ type File = (Arc<str>, Digest);
 
 /// The files of a recording of logs in which something is recognised.
 pub fn recognised(recording: &Recording) -> Vec<Arc<str>> {
+    let files = digests(recording).into_iter();
+    let recognised = files.filter(|(_, digest)| digest.is_recognised());
+    recognised.map(|(name, _)| name).collect()
+}
+
+/// Whether a file of a recording of logs tells of a run, or of what failed.
+pub fn tells_of_run(recording: &Recording) -> bool {
+    for (_, digest) in digests(recording) {
+        if recorded::tells_of_run(&digest) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The machines of which the files of a recording of logs hold outputs of tools; `None` where they
+/// hold none.
+pub fn machines(recording: &Recording) -> Option<Vec<Recording>> {
+    let mut evidence = Evidence::of("standard input");
+    for (_, digest) in digests(recording) {
+        evidence.add_outputs("", &digest.outputs);
+    }
+    (!evidence.is_empty()).then(|| evidence.finish())
+}
+
+/// What is left of the files of a recording of logs, as far as it can be read.
+fn digests(recording: &Recording) -> Vec<File> {
     let source = recording.of(NAME);
     let ask = Ask::new(&source);
-    let names = ask.value(files());
-    let names = names.and_then(|said| super::member::<Vec<Arc<str>>>(&said, "files"));
-    let mut names = names.known().cloned().unwrap_or_default();
-    names.retain(|name| {
-        let digest = ask.read::<Digest>(file(name));
-        digest.known().is_some_and(Digest::is_recognised)
-    });
-    names
+    let said = ask.value(files());
+    let listed = said.and_then(|said| super::member::<Vec<Arc<str>>>(&said, "files"));
+    let names = listed.known().cloned().unwrap_or_default();
+    let read = |name: Arc<str>| {
+        let digest = ask.read::<Digest>(file(&name)).known().cloned()?;
+        Some((name, digest))
+    };
+    names.into_iter().filter_map(read).collect()
 }
 
 /// States the facts of one log's digest; returns the runs in it.
@@ -247,7 +277,8 @@ fn outputs(files: &[File], missing: &Option<Gap>, origin: &Origin, facts: &mut F
     }
 }
 
-/// What files are called if a line is named: one has no name, of several each has that below their common directory.
+/// What files are called if a line is named: one has no name, of several each has that below their
+/// common directory.
 fn labels(names: &[Arc<str>]) -> Vec<Arc<str>> {
     let (Some(first), true) = (names.first(), names.len() > 1) else {
         return names.iter().map(|_| Arc::from("")).collect();
@@ -299,7 +330,8 @@ struct Log<'d> {
     extents: RunExtents,
     /// For each run the signs of how its work goes, each with the number of its file.
     signs: Vec<Vec<(usize, &'d Sign)>>,
-    /// For each run the lines of nccl-tests' tables: the file, the number there, and whether it is a row or where the table begins.
+    /// For each run the lines of nccl-tests' tables: the file, the number there, and whether it is
+    /// a row or where the table begins.
     tests: Vec<Vec<(usize, u64, bool)>>,
     /// Why counts are not known to be whole, if they are not.
     missing: Option<Gap>,
@@ -333,7 +365,8 @@ impl<'d> Log<'d> {
         }
         let named = |host: &'d str| whole.get(host).copied().unwrap_or(host);
         let mut spans: Vec<Span<'d>> = Vec::new();
-        // If no line names a host, somebody cut the names off: the ranks are distinguished by their devices.
+        // If no line names a host, somebody cut the names off: the ranks are distinguished by their
+        // devices.
         let nameless = nameless(files);
         let mut known = HashSet::new();
         for line in &mut lines {
@@ -429,7 +462,8 @@ impl<'d> Log<'d> {
                         })
                         .or(only_host[line.file])
                         .or_else(|| match line.level {
-                            // The version is of the whole job; a truncated line without more cannot be attributed.
+                            // The version is of the whole job; a truncated line without more cannot
+                            // be attributed.
                             Some(LogLevel::Version) => near.map(|(.., host)| *host),
                             // Somebody copied a message without what is before it.
                             Some(LogLevel::Info) if files[line.file].1.processes.is_empty() => {
@@ -567,8 +601,10 @@ impl<'d> Log<'d> {
     }
 }
 
-/// Names that begin with the end of a truncated line, and the hosts that they are: `512g183`, where the line of `g183` follows a number
-/// without a line's end between. The process of the same number is there under the host's own name, or the name is hardly ever seen.
+/// Names that begin with the end of a truncated line, and the hosts that they are: `512g183`, where
+/// the line of `g183` follows a number
+/// without a line's end between. The process of the same number is there under the host's own name,
+/// or the name is hardly ever seen.
 fn whole_names<'d>(files: &'d [File]) -> HashMap<&'d str, &'d str> {
     let mut lines: BTreeMap<&'d str, u64> = BTreeMap::new();
     let mut processes: BTreeSet<(u64, &'d str)> = BTreeSet::new();

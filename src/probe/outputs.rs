@@ -189,6 +189,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "ibdev2netdev" => ports::netdevs(output, facts, node),
         "rdma" => rdma::state(output, facts, node),
         "perfquery" => counters::perfquery(output, facts, node),
+        "sysfs" => counters::files(output, facts, node),
         "ibv_devices" => counters::devices(output, facts, node),
         "ip" => interfaces::state(output, facts, node),
         "ethtool" if output.has("-i") => ports::driver(output, facts, node),

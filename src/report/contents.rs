@@ -1,10 +1,13 @@
 //! What there is to report, before its status and its headline are known.
 
 use super::finding::findings;
-use super::headline::headline;
-use super::status::status;
+use super::headline::{headline, unknown_failure};
+use super::log::LogAnswers;
+use super::status::{Status, status};
 use super::{Finding, Policy, Report};
 use crate::check::{Catalogue, Severity};
+use crate::exit::Exit;
+use crate::sentence::Sentence;
 use crate::whole::Contribution;
 
 /// The contents of a report.
@@ -14,6 +17,8 @@ pub(super) struct Contents {
     pub(super) said: Contribution,
     /// Root causes, notes among them.
     pub(super) causes: Vec<Finding>,
+    /// What logs say, if some were given.
+    pub(super) log: Option<LogAnswers>,
 }
 
 impl Contents {
@@ -21,7 +26,11 @@ impl Contents {
     pub(super) fn new(catalogue: &Catalogue, mut said: Contribution) -> Self {
         let failures = std::mem::take(&mut said.failures);
         let causes = findings(catalogue, failures, said.nodes.len() > 1);
-        Contents { said, causes }
+        Contents {
+            said,
+            causes,
+            log: None,
+        }
     }
 
     /// The report with its status and its headline.
@@ -30,14 +39,21 @@ impl Contents {
         let is_note = |one: &Finding| catalogue.checks[one.place].severity == Severity::Note;
         let (notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
         self.causes = causes;
-        let (exit, status) = status(catalogue, &self.said, &notes, policy);
-        let headline = headline((exit, status), &self, &notes);
+        let mut status = status(catalogue, &self.said, &notes, policy);
+        // If the question is asked and has no answer, nothing is healthy.
+        if self.log.as_ref().is_some_and(|log| log.is_open(catalogue))
+            && matches!(status.exit, Exit::Healthy | Exit::Warnings)
+        {
+            status = Status::UNDECIDED;
+        }
+        let headline = self.headline(catalogue, status, &notes);
         let said = self.said;
         let open = said.open.into_iter();
         Report {
             headline,
-            status,
-            exit: exit.code(),
+            log: self.log,
+            status: status.word,
+            exit: status.exit.code(),
             nodes: said.nodes,
             areas: said.areas,
             damage: said.damage,
@@ -52,4 +68,24 @@ impl Contents {
             ..Report::default()
         }
     }
+
+    /// The answer in one sentence: of logs alone in which nothing is wrong, whether RDMA was used.
+    fn headline(&mut self, catalogue: &Catalogue, status: Status, notes: &[Finding]) -> Sentence {
+        if self.said.nodes.is_empty()
+            && let Some(log) = &mut self.log
+            && !(self.causes.is_empty() && is_quoted(log, notes))
+            && let Some(said) = log.headline(catalogue, &self.causes, &self.said.damage)
+        {
+            log.is_in_headline = true;
+            return said;
+        }
+        headline(status, self, notes)
+    }
+}
+
+/// Whether a line that reports a failure of which nothing is known leads. A driver's line is no
+/// part of a run that has its answer.
+fn is_quoted(log: &LogAnswers, notes: &[Finding]) -> bool {
+    let quoted = unknown_failure(notes);
+    quoted.is_some_and(|note| log.answers.is_empty() || note.check.starts_with("log/"))
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::areas::{self, no_fault, unrecorded};
 use super::contents::Contents;
 use super::fit::fit;
+use super::status::Status;
 use super::{AreaLine, Finding, plural, some};
 use crate::diagnosis::areas::AreaState;
 use crate::exit::Exit;
@@ -22,17 +23,13 @@ const NOT_IN_CATALOGUE: [&str; 2] = ["log/not-in-catalogue", "kernel/not-in-cata
 const UNDECIDED: &str = " (exit 3)";
 
 /// The answer in one sentence. Of several nodes it says which the other causes are on.
-pub(super) fn headline(
-    (exit, status): (Exit, &str),
-    contents: &Contents,
-    notes: &[Finding],
-) -> Sentence {
+pub(super) fn headline(status: Status, contents: &Contents, notes: &[Finding]) -> Sentence {
     let causes = &contents.causes;
-    if exit == Exit::Undecided {
+    if status.exit == Exit::Undecided {
         return undecided(contents, notes);
     }
-    let Some(lead) = lead(exit, causes, notes) else {
-        return without_cause(status, contents, notes);
+    let Some(lead) = lead(status.exit, causes, notes) else {
+        return without_cause(status.word, contents, notes);
     };
     if contents.said.nodes.len() < 2 {
         let is_cut = contents.said.nodes.iter().any(|node| node.truncated);

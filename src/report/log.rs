@@ -1,20 +1,19 @@
-//! The report on a log of NCCL: first whether RDMA was used, then the line that says so, then causes and what stays open.
+//! What a report says of logs: what is wrong leads, and whether RDMA was used stands below it, with
+//! the line that says so.
 
 mod found;
 mod shown_transport;
+pub(super) mod text;
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde::Serialize;
 
 pub use self::shown_transport::ShownTransport;
 
-use super::headline::unknown_failure;
-use super::{EvidenceLine, Finding, Report, plural, some, text};
+use super::{EvidenceLine, Finding, headline, plural, some};
 use crate::check::Catalogue;
-use crate::exit::Exit;
 use crate::fact::channel::{Direction, Transport};
 use crate::fact::event::{self, LogClass, Role};
 use crate::fact::run::{Carrier, Library, RunOutcome, TransportProof};
@@ -30,14 +29,16 @@ const LOG_MORE: &str = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH";
 /// The check that fails where traffic between nodes goes over TCP: its causes are the answer's.
 const OVER_TCP: &str = "log/inter-node-over-tcp";
 
-/// The report on a log.
-#[derive(Debug, Serialize)]
-pub struct LogReport {
+/// What logs say beyond what is wrong.
+#[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LogAnswers {
     /// The files of the log, as they were named.
     pub files: Vec<String>,
     /// The answers, one for each run.
     pub answers: Vec<Answer>,
-    /// What benchmarks printed, one sentence each, and of which other tools there are outputs.
+    /// What benchmarks printed, one sentence each, and the outputs of other tools with their key
+    /// values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<Sentence>,
     /// Files and lines that were not read or only counted: a sentence for each kind.
@@ -46,13 +47,14 @@ pub struct LogReport {
     /// What the runs' lines show of the transport, in the order of the answers.
     #[serde(skip)]
     pub transports: Vec<ShownTransport>,
-    /// The report.
-    #[serde(flatten)]
-    pub report: Report,
+    /// Whether the headline says whether RDMA was used.
+    #[serde(skip)]
+    pub is_in_headline: bool,
 }
 
 /// Whether a run used RDMA.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Answer {
     /// The run.
     pub run: String,
@@ -72,10 +74,14 @@ pub struct Answer {
     /// What would settle the question, if it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<String>,
+    /// Whether no line of the log is recognised as NCCL's.
+    #[serde(skip)]
+    pub is_silent: bool,
 }
 
 /// Lines of channels between nodes: each channel is logged by its sender and by its receiver.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Channels {
     /// All.
     pub all: u64,
@@ -93,33 +99,102 @@ pub struct Channels {
     pub receive_gdr: u64,
 }
 
-impl LogReport {
-    /// Puts the answer in front of a report.
-    pub fn new(catalogue: &Catalogue, facts: &Facts, mut report: Report) -> Self {
-        let answers: Vec<Answer> = facts
-            .all(Subject::Run)
-            .map(|id| answer(catalogue, facts, id, &report))
-            .collect();
-        let found = found::sentences(facts);
-        let not_read = not_read(facts);
-        report.headline = headline(catalogue, &answers, &found, &not_read, &report);
-        // If the question is asked and has no answer, nothing is healthy.
-        let open = catalogue.get(OVER_TCP).is_some() && answers.iter().any(|a| a.rdma == "unknown");
-        if open && matches!(report.exit(), Exit::Healthy | Exit::Warnings) {
-            report.exit = Exit::Undecided.code();
-            report.status = "undecided";
+impl LogAnswers {
+    /// What is said of the logs beside these causes; `None` where no log was given.
+    pub(super) fn from_facts(
+        catalogue: &Catalogue,
+        facts: &Facts,
+        causes: &[Finding],
+    ) -> Option<Self> {
+        let files = facts.known(Facts::CLUSTER, cluster::LOGS)?;
+        let mut answers = Vec::new();
+        let mut transports = Vec::new();
+        for run in facts.all(Subject::Run) {
+            answers.push(answer(catalogue, facts, run, causes));
+            transports.push(ShownTransport::of(facts, run));
         }
-        let files = facts.texts(Facts::CLUSTER, cluster::LOGS);
-        LogReport {
-            files: files.map(|file| file.to_string()).collect(),
+        Some(LogAnswers {
+            files: files.iter().map(ToString::to_string).collect(),
             answers,
-            found,
-            not_read,
-            transports: facts
-                .all(Subject::Run)
-                .map(|id| ShownTransport::of(facts, id))
-                .collect(),
-            report,
+            found: found::sentences(facts),
+            not_read: not_read(facts),
+            transports,
+            is_in_headline: false,
+        })
+    }
+
+    /// Whether it was asked if RDMA was used, and no line tells.
+    pub(super) fn is_open(&self, catalogue: &Catalogue) -> bool {
+        catalogue.get(OVER_TCP).is_some() && self.answers.iter().any(|a| a.rdma == "unknown")
+    }
+
+    /// The answers in one sentence, where nothing is wrong, or nothing but what they say; `None`
+    /// where a
+    /// finding leads.
+    pub(super) fn headline(
+        &self,
+        catalogue: &Catalogue,
+        causes: &[Finding],
+        damage: &[Sentence],
+    ) -> Option<Sentence> {
+        let is_told = match causes.first() {
+            None => true,
+            Some(first) => self.states_traffic_over_tcp(catalogue, first),
+        };
+        if !is_told {
+            return None;
+        }
+        let mut said = self.in_one_sentence();
+        if !causes.is_empty() {
+            said = said.then_optionally(headline::other_causes(causes.len(), ""));
+        }
+        let ends = damage.first().into_iter();
+        Some(Sentence::joined(
+            std::iter::once(said).chain(ends.cloned()),
+            "; ",
+        ))
+    }
+
+    /// Whether the answer says what this cause says: that the traffic goes over TCP, and why.
+    fn states_traffic_over_tcp(&self, catalogue: &Catalogue, cause: &Finding) -> bool {
+        let is_of_tcp =
+            cause.check == OVER_TCP || cause.consequences.iter().any(|c| c.check == OVER_TCP);
+        is_of_tcp && self.answers.len() == 1 && catalogue.get(&cause.check).is_some()
+    }
+
+    fn in_one_sentence(&self) -> Sentence {
+        match (self.answers.as_slice(), self.found.as_slice()) {
+            ([], []) => {
+                let why = match self.not_read.as_slice() {
+                    [] => "no line of this log is recognised as NCCL's".into(),
+                    not_read => Sentence::joined(not_read.iter().cloned(), "; "),
+                };
+                Sentence::from("nothing to examine: ").then(why)
+            }
+            ([], [one]) => one.clone(),
+            ([], [first, others @ ..]) => {
+                let others = plural(others.len() as u64, "further output");
+                first.then_optionally(format!(" ({others} of tools below)"))
+            }
+            ([one], _) => one.sentence.clone(),
+            (many, _) => {
+                let words = [
+                    ("used", "RDMA used"),
+                    ("partly", "RDMA used by part"),
+                    ("not-used", "RDMA not used"),
+                    ("unknown", "RDMA cannot be determined"),
+                    ("does-not-apply", "one node"),
+                ];
+                let mut counted = Vec::new();
+                for (word, text) in words {
+                    let runs = many.iter().filter(|answer| answer.rdma == word).count();
+                    if runs > 0 {
+                        let runs = plural(runs as u64, "run");
+                        counted.push(Sentence::from(format!("{runs}: {text}")));
+                    }
+                }
+                Sentence::joined(counted, "; ")
+            }
         }
     }
 }
@@ -152,166 +227,7 @@ fn not_read(facts: &Facts) -> Vec<Sentence> {
     all.map(Sentence::from).collect()
 }
 
-/// Writes the report for people.
-///
-/// # Errors
-///
-/// What `out` returns.
-pub fn write(
-    out: &mut dyn Write,
-    log: &LogReport,
-    detail: text::Detail,
-    width: usize,
-) -> io::Result<()> {
-    text::headline(out, &log.report)?;
-    if detail.quiet {
-        return Ok(());
-    }
-    let several = log.answers.len() > 1;
-    let files = named(&log.files);
-    if log.answers.len() != 1 {
-        text::aside(out, &files)?;
-    }
-    let mut shown = Vec::new();
-    for answer in &log.answers {
-        let outcome = answer
-            .outcome
-            .map_or(String::new(), |how| format!(" · {how}"));
-        let name = if several {
-            format!("{} · {}{outcome}", answer.run, answer.what)
-        } else {
-            format!("{}{outcome} · {files}", answer.what)
-        };
-        text::aside(out, &name)?;
-        if several {
-            text::paragraph(out, "         ", 9, &answer.sentence, width)?;
-        }
-        for line in &answer.evidence {
-            if !shown.contains(&line.origin) {
-                text::evidence(out, line)?;
-                shown.push(line.origin.clone());
-            }
-        }
-        if let Some(settle) = &answer.settle {
-            text::paragraph(out, "  settle ", 9, settle, width)?;
-        }
-    }
-    // A single one is the answer.
-    let told = log.answers.is_empty() && log.found.len() == 1;
-    for sentence in log.found.iter().filter(|_| !told) {
-        text::paragraph(out, "  found  ", 9, sentence, width)?;
-    }
-    for sentence in &log.not_read {
-        text::paragraph(out, "  left   ", 9, sentence, width)?;
-    }
-    text::body(out, &log.report, detail, width, Some(shown))
-}
-
-/// The files by one name, or by their directory.
-fn named(files: &[String]) -> String {
-    match files {
-        [one] if one == "-" => "standard input".into(),
-        [one] => one.clone(),
-        many => {
-            let directory = |name: &String| name.rsplit_once('/').map(|(to, _)| to.to_owned());
-            let first = many.first().and_then(directory);
-            let count = plural(many.len() as u64, "file");
-            match first.filter(|first| many.iter().all(|name| name.starts_with(first.as_str()))) {
-                Some(directory) => format!("{count} in {directory}"),
-                None => count,
-            }
-        }
-    }
-}
-
-/// The answers, and what failed, in one sentence.
-fn headline(
-    catalogue: &Catalogue,
-    answers: &[Answer],
-    found: &[Sentence],
-    not_read: &[Sentence],
-    report: &Report,
-) -> Sentence {
-    let mut said: Vec<Sentence> = Vec::new();
-    match answers {
-        [] => match found {
-            [] if not_read.is_empty() => {
-                return "nothing to examine: no line of this log is recognised as NCCL's".into();
-            }
-            [] => {
-                let not_read = Sentence::joined(not_read.iter().cloned(), "; ");
-                return Sentence::from("nothing to examine: ").then(not_read);
-            }
-            [one] => said.push(one.clone()),
-            [first, others @ ..] => {
-                let others = plural(others.len() as u64, "further output");
-                said.push(first.then_optionally(format!(" ({others} of tools below)")));
-            }
-        },
-        [one] => said.push(one.sentence.clone()),
-        many => {
-            let count = |word: &str| many.iter().filter(|a| a.rdma == word).count() as u64;
-            let words = [
-                ("used", "RDMA used"),
-                ("partly", "RDMA used by part"),
-                ("not-used", "RDMA not used"),
-                ("unknown", "RDMA cannot be determined"),
-                ("does-not-apply", "one node"),
-            ];
-            let parts = words.iter().filter(|(word, _)| count(word) > 0);
-            said.extend(
-                parts.map(|(word, text)| format!("{}: {text}", plural(count(word), "run")).into()),
-            );
-        }
-    }
-    let fails = |finding: &&Finding| {
-        let explains_tcp =
-            finding.check == OVER_TCP || finding.consequences.iter().any(|c| c.check == OVER_TCP);
-        !explains_tcp && catalogue.get(&finding.check).is_some()
-    };
-    let mut others = report.causes.iter().filter(fails);
-    if let Some(first) = others.next() {
-        let more = match first.subjects.len() {
-            1 => String::new(),
-            n => format!(" (and {}{} more)", at_least(report), n - 1),
-        };
-        let cause = if more.is_empty() {
-            first.sentence.clone()
-        } else {
-            first.sentence.then_optionally(more)
-        };
-        // The failure of a run comes first, and what a benchmark has against it before its figures.
-        if first.severity == "error" || answers.is_empty() {
-            said.insert(0, cause)
-        } else {
-            said.push(cause)
-        }
-        match others.count() {
-            0 => {}
-            1 => said.push("one other cause below".into()),
-            n => said.push(format!("{n} other causes below").into()),
-        }
-    }
-    // A driver's line is no part of a run that has its answer.
-    let quoted = unknown_failure(&report.notes)
-        .filter(|note| answers.is_empty() || note.check.starts_with("log/"));
-    if let (Some(unknown), []) = (quoted, report.causes.as_slice()) {
-        said.insert(0, unknown.sentence.clone());
-    }
-    said.extend(report.damage.first().cloned());
-    Sentence::joined(said, "; ")
-}
-
-/// A count of what was found is no count of what there is, where not all was read.
-fn at_least(report: &Report) -> &'static str {
-    if report.damage.is_empty() {
-        ""
-    } else {
-        "at least "
-    }
-}
-
-fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answer {
+fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, causes: &[Finding]) -> Answer {
     let hosts = crate::derive::log::hosts(facts, id);
     let channels = channels(facts, id);
     let mut evidence = Vec::new();
@@ -350,7 +266,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             let who = who(facts, &hosts);
             let because = match carrier {
                 Carrier::Rdma => Sentence::default(),
-                _ => because(catalogue, report, &who),
+                _ => because(catalogue, causes, &who),
             };
             let they = if choosers(facts, &hosts).len() == 1 { "it" } else { "they" };
             let said = by_hosts(facts, &hosts, they, &mut evidence);
@@ -377,7 +293,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
             };
             let because = match carrier {
                 Carrier::Rdma => Sentence::default(),
-                _ => because(catalogue, report, ""),
+                _ => because(catalogue, causes, ""),
             };
             (word(carrier), how.then(because))
         }
@@ -438,6 +354,7 @@ fn answer(catalogue: &Catalogue, facts: &Facts, id: Id, report: &Report) -> Answ
         channels,
         evidence,
         settle,
+        is_silent,
     }
 }
 
@@ -560,7 +477,8 @@ fn who(facts: &Facts, hosts: &[Id]) -> String {
     }
 }
 
-/// The hosts' choice of network, if the log does not show whether there are several hosts. `who` is how it calls them.
+/// The hosts' choice of network, if the log does not show whether there are several hosts. `who` is
+/// how it calls them.
 fn by_hosts(facts: &Facts, hosts: &[Id], who: &str, evidence: &mut Vec<EvidenceLine>) -> String {
     let chose = choosers(facts, hosts);
     let Some(first) = chose.first() else {
@@ -599,11 +517,12 @@ fn outcome(facts: &Facts, id: Id) -> Option<&'static str> {
     }
 }
 
-/// The cause of the traffic over TCP, if a check found one. A variable comes before what it leads to.
+/// The cause of the traffic over TCP, if a check found one. A variable comes before what it leads
+/// to.
 /// The sentence leaves out `who`, which the answer names before it.
-fn because(catalogue: &Catalogue, report: &Report, who: &str) -> Sentence {
+fn because(catalogue: &Catalogue, causes: &[Finding], who: &str) -> Sentence {
     let claims = |f: &&Finding| f.consequences.iter().any(|c| c.check == OVER_TCP);
-    if !report.causes.iter().any(|f| claims(&f)) {
+    if !causes.iter().any(|f| claims(&f)) {
         return Sentence::default();
     }
     let check = |f: &Finding| catalogue.get(&f.check);
@@ -614,8 +533,8 @@ fn because(catalogue: &Catalogue, report: &Report, who: &str) -> Sentence {
     };
     let explains = |f: &&Finding| claims(f) || is_because(f) == Some(true);
     let is_variable = |f: &&Finding| check(f).is_some_and(|c| c.subject == Subject::Env);
-    let causes = report.causes.iter().filter(explains);
-    let Some(cause) = causes.min_by_key(|f| !is_variable(f)) else {
+    let explaining = causes.iter().filter(explains);
+    let Some(cause) = explaining.min_by_key(|f| !is_variable(f)) else {
         return Sentence::default();
     };
     let sentence = match cause.premise {

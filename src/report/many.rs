@@ -301,7 +301,12 @@ impl ManyNodesReport {
             }));
         }
         let causes = ordered(catalogue, diagnosed(catalogue, all), sum.nodes.len());
-        Contents { said: sum, causes }.into_report(catalogue, policy)
+        Contents {
+            said: sum,
+            causes,
+            log: None,
+        }
+        .into_report(catalogue, policy)
     }
 }
 

@@ -15,13 +15,30 @@ fn is_blind(said: &Contribution, notes: &[Finding], policy: &Policy) -> bool {
     policy.require == RequiredAreas::Own && given && is_open
 }
 
+/// What contents are worth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Status {
+    /// The exit status.
+    pub(super) exit: Exit,
+    /// Its word in the report.
+    pub(super) word: &'static str,
+}
+
+impl Status {
+    /// Not all that counts is known.
+    pub(super) const UNDECIDED: Status = Status {
+        exit: Exit::Undecided,
+        word: "undecided",
+    };
+}
+
 /// Precedence 2 > 3 > 1 > 0. Zero devices, zero checks, zero verdicts never pass.
 pub(super) fn status(
     catalogue: &Catalogue,
     said: &Contribution,
     notes: &[Finding],
     policy: &Policy,
-) -> (Exit, &'static str) {
+) -> Status {
     let counts = &said.counts;
     let failing = match policy.fail_on {
         Severity::Error => counts.errors,
@@ -35,7 +52,7 @@ pub(super) fn status(
     // The areas define what a node requires.
     let has_areas = !catalogue.areas.is_empty() && !said.nodes.is_empty();
     let nothing = said.is_empty && !has_areas;
-    if failing > 0 {
+    let (exit, word) = if failing > 0 {
         (Exit::Errors, "errors")
     } else if open || wanting || !said.damage.is_empty() || nothing || unjudged {
         (Exit::Undecided, "undecided")
@@ -47,5 +64,6 @@ pub(super) fn status(
         (Exit::Healthy, "healthy")
     } else {
         (Exit::Healthy, "no-fault-found")
-    }
+    };
+    Status { exit, word }
 }

@@ -10,6 +10,7 @@ use crate::terminal::{Paint, Painted};
 use super::areas::fitting;
 use super::fit::{fit, split};
 use super::headline::{HEADLINE, is_damage};
+use super::log;
 use super::remedy::{self, RemedyLine, pasted};
 use super::{Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
 use crate::exit::Exit;
@@ -52,7 +53,11 @@ pub fn write(out: &mut dyn Write, report: &Report, detail: Detail, width: usize)
     }
     let mut page = Vec::new();
     headline(&mut page, report)?;
-    body(&mut page, report, detail, width, None)?;
+    let told = match &report.log {
+        Some(log) => log::text::write(&mut page, log, width)?,
+        None => Vec::new(),
+    };
+    body(&mut page, report, detail, width, told)?;
     out.write_all(&page)?;
     // What stays on the screen is the end.
     let lines = page.iter().filter(|byte| **byte == b'\n').count();
@@ -94,9 +99,11 @@ pub fn paragraph(
     Page::with_width(width).wrap(out, label, indent, &text.into())
 }
 
-/// Writes a fact with its origin.
-pub fn evidence(out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
-    Page::with_width(usize::MAX).evidence(out, line)
+/// Writes a fact with the whole line that proves it, broken at `width`.
+pub fn proof(out: &mut dyn Write, line: &EvidenceLine, width: usize) -> io::Result<()> {
+    let label = format!("         {} = {}", line.fact, line.value);
+    let label = format!("{label:<48}");
+    paragraph(out, &label, 11, line.origin.as_str(), width)
 }
 
 /// Writes the lines below the answer. The origins in `told` stand above already, and are not written again.
@@ -105,11 +112,11 @@ pub fn body(
     report: &Report,
     detail: Detail,
     width: usize,
-    told: Option<Vec<String>>,
+    told: Vec<String>,
 ) -> io::Result<()> {
     let page = Page {
         detail,
-        told: RefCell::new(told.into_iter().flatten().collect()),
+        told: RefCell::new(told.into_iter().collect()),
         ..Page::with_width(width)
     };
     match report.nodes.as_slice() {

@@ -1,10 +1,12 @@
-//! The lines that only one tool writes, and the tools of which the output is read: the rows are in `marks.toml`.
+//! The lines that only one tool writes, and the tools of which the output is read: the rows are in
+//! `marks.toml`.
 
 use std::sync::LazyLock;
 
 use super::kernel;
 
-/// A line that begins the output of a tool: the command that writes it, its beginning, and what else it holds.
+/// A line that begins the output of a tool: the command that writes it, its beginning, and what
+/// else it holds.
 type Mark = (
     &'static [&'static str],
     &'static str,
@@ -13,7 +15,8 @@ type Mark = (
 
 const MARKS: &[Mark] = include!(concat!(env!("OUT_DIR"), "/marks.marks.rs"));
 
-/// The rows by their first bytes: each line is asked many times, with less and less of what may stand before it.
+/// The rows by their first bytes: each line is asked many times, with less and less of what may
+/// stand before it.
 static BY_BEGIN: LazyLock<Vec<Vec<&Mark>>> = LazyLock::new(|| {
     let begins = |byte: u8| {
         let first = |mark: &&Mark| mark.1.bytes().next().is_none_or(|first| first == byte);
@@ -28,7 +31,8 @@ const COMMANDS: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.commands.rs"
 /// Words that stand behind a tool's name in a heading.
 const ARGUMENTS: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.arguments.rs"));
 
-/// What of a tool with many subjects is read: words of its command, and nothing at all for what it prints without options.
+/// What of a tool with many subjects is read: words of its command, and nothing at all for what it
+/// prints without options.
 const SUBJECTS: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/marks.subjects.rs"));
 
 /// Tools whose output is read, whatever their arguments.
@@ -121,16 +125,20 @@ pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static
     ])
 }
 
-/// Whether a line ends a test of perftest that had begun.
-pub(super) fn is_perftest_failure(line: &str) -> bool {
-    let words = ["Completion with error at ", "Failed status "];
-    words.iter().any(|words| line.starts_with(words))
+/// Whether a line belongs to the test of perftest of which these lines are: what ends it, or the
+/// head of its only table.
+pub(super) fn is_of_test(lines: &[(u64, String)], line: &str) -> bool {
+    let is_head = |line: &str| line.trim_start().starts_with("#bytes");
+    let ends = ["Completion with error at ", "Failed status "];
+    ends.iter().any(|words| line.starts_with(words))
+        || is_head(line) && !lines.iter().any(|(_, line)| is_head(line))
 }
 
 /// The second word of a line in which somebody says what ports a host has.
 pub const STATED_PORTS: &str = "stated-ports";
 
-/// `4 × 400 Gb/s`, `8x200G`: how many ports of how many Gb/s. The lanes of a port (`4X 106.25 Gbps`) and memory (`8 x 80GB`) are none.
+/// `4 × 400 Gb/s`, `8x200G`: how many ports of how many Gb/s. The lanes of a port (`4X 106.25
+/// Gbps`) and memory (`8 x 80GB`) are none.
 pub fn stated_ports(line: &str) -> Option<(u64, u64)> {
     // Most lines have no unit.
     line.contains('G').then_some(())?;
@@ -232,7 +240,8 @@ pub(super) fn may_write(shown: &[String], mark: &[&str]) -> bool {
         )
 }
 
-/// Whether a line with this mark belongs to the output that is open, of which this is the last line.
+/// Whether a line with this mark belongs to the output that is open, of which this is the last
+/// line.
 pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     let has = |word: &str| open.iter().any(|arg| arg == word);
     // The lines of a file that the text shows.
@@ -242,7 +251,8 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     if open.first().map(String::as_str) != Some(mark[0]) {
         return false;
     }
-    // Each table is one of its own, and each failure to connect; a title belongs to what follows it.
+    // Each table is one of its own, and each failure to connect; a title belongs to what follows
+    // it.
     if mark[0] == "log" {
         let continues = ["- hardware: ", "The average ", "algbw:"];
         return has(mark[1])

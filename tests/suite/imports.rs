@@ -101,9 +101,10 @@ const LEAVES: [(&str, &[&str]); 11] = [
 ];
 
 /// The layers of `examine`: a module imports only what is in layers below its own.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["sink", "recording_text"],
     &["unusable"],
+    &["recorded_input"],
     &["given", "fresh_recordings"],
     &["one"],
     &["baseline", "log"],

@@ -16,8 +16,8 @@ use rdma_doctor::examine::log;
 use rdma_doctor::fact::Subject;
 use rdma_doctor::nccl_log::{Limits, Reader};
 use rdma_doctor::probe::nccl_log;
-use rdma_doctor::report::Policy;
-use rdma_doctor::report::log::LogReport;
+use rdma_doctor::report::log::LogAnswers;
+use rdma_doctor::report::{Policy, Report};
 use rdma_doctor::sentence::Sentence;
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::{Header, Line};
@@ -68,20 +68,25 @@ fn all_checks() -> &'static Catalogue {
     })
 }
 
-fn judged(files: &[(&str, &str)]) -> LogReport {
+fn judged(files: &[(&str, &str)]) -> Report {
     log::judged(catalogue(), &[recording(files)], &Policy::default())
 }
 
-fn of(text: &str) -> LogReport {
+fn of(text: &str) -> Report {
     judged(&[("job.log", text)])
 }
 
-fn causes(log: &LogReport) -> Vec<&str> {
-    log.report.causes.iter().map(|f| f.check.as_str()).collect()
+/// What the logs say beyond what is wrong.
+fn answers(log: &Report) -> &LogAnswers {
+    log.log.as_ref().expect("a log was given")
 }
 
-fn notes(log: &LogReport) -> Vec<&str> {
-    log.report.notes.iter().map(|f| f.check.as_str()).collect()
+fn causes(log: &Report) -> Vec<&str> {
+    log.causes.iter().map(|f| f.check.as_str()).collect()
+}
+
+fn notes(log: &Report) -> Vec<&str> {
+    log.notes.iter().map(|f| f.check.as_str()).collect()
 }
 
 /// Logs of each cause.
@@ -108,10 +113,10 @@ fn a_healthy_log_has_no_finding_and_its_answer() {
             "{about}: {:?} {:?}\n{}",
             causes(&log),
             notes(&log),
-            log.report.headline
+            log.headline
         );
-        assert_eq!(log.answers.len(), 1, "{about}");
-        let answer = &log.answers[0];
+        assert_eq!(answers(&log).answers.len(), 1, "{about}");
+        let answer = &answers(&log).answers[0];
         assert_eq!(answer.rdma, "used", "{about}: {}", answer.sentence);
         let channels = answer.channels.unwrap();
         assert_eq!(
@@ -125,7 +130,7 @@ fn a_healthy_log_has_no_finding_and_its_answer() {
             (channels.send, channels.receive),
             "{about}"
         );
-        assert_eq!(log.report.exit, 0, "{about}: {}", log.report.headline);
+        assert_eq!(log.exit, 0, "{about}: {}", log.headline);
     }
 }
 
@@ -156,10 +161,7 @@ fn each_cause_has_its_headline() {
                 hits += 1;
                 found += 1;
             } else {
-                missed.push(format!(
-                    "{about}: {causes:?} {notes:?}: {}",
-                    log.report.headline
-                ));
+                missed.push(format!("{about}: {causes:?} {notes:?}: {}", log.headline));
             }
             for other in causes {
                 if other != lead && Some(other) != also {
@@ -207,10 +209,13 @@ fn each_failure_that_a_run_outlives_is_no_error() {
                 outcome(&mut job);
                 of(&job.text())
             };
-            let is_error = |log: &LogReport| log.report.exit == 2;
+            let is_error = |log: &Report| log.exit == 2;
             // Settings and a network that is not used are errors of a run that works, too.
             let without = job(Job::without_extras);
-            let is_rdma = without.answers.first().is_some_and(|a| a.rdma == "used");
+            let is_rdma = answers(&without)
+                .answers
+                .first()
+                .is_some_and(|a| a.rdma == "used");
             if !is_error(&job(|_| {})) || is_error(&without) || !is_rdma {
                 continue;
             }
@@ -222,7 +227,7 @@ fn each_failure_that_a_run_outlives_is_no_error() {
                 crossed += 1;
                 let log = job(change);
                 if is_error(&log) {
-                    let headline = &log.report.headline;
+                    let headline = &log.headline;
                     wrong.push(format!("{lead}, round {round}, {outcome}: {headline}"));
                 }
             }
@@ -285,7 +290,14 @@ fn recall_and_false_findings_on_weathered_logs() {
                 .entry(format!("{check} in a healthy log, seed {seed}"))
                 .or_default() += 1;
         }
-        answered += u64::from(log.answers.first().is_some_and(|a| a.rdma == "used"));
+        answered += u64::from(
+            log.log
+                .as_ref()
+                .unwrap()
+                .answers
+                .first()
+                .is_some_and(|a| a.rdma == "used"),
+        );
     }
     let false_findings: u64 = wrong.values().sum();
     println!("causes                    {causes_seen}");
@@ -330,7 +342,7 @@ fn a_collective_that_does_not_end_is_not_blamed_on_the_network() {
     );
     let log = of(&job.text());
     assert_eq!(causes(&log), ["log/collective-timed-out"]);
-    assert_eq!(log.answers[0].rdma, "used");
+    assert_eq!(answers(&log).answers[0].rdma, "used");
 }
 
 /// A request that failed, with a peer of its own.
@@ -353,18 +365,18 @@ fn the_first_failure_counts_however_much_stands_before_it() {
     text += "step 1 loss 9.1\nstep 2 loss 9.0\nstep 3 loss 8.9\n";
     text += &(1000..3000).map(request).collect::<String>();
     let log = of(&text);
-    assert_eq!(log.report.causes[0].check, "log/peer-stopped-answering");
-    let sentence = &log.report.causes[0].sentence;
+    assert_eq!(log.causes[0].check, "log/peer-stopped-answering");
+    let sentence = &log.causes[0].sentence;
     assert!(
         sentence.to_string().contains("10.1.4.0<4791>"),
         "{sentence}"
     );
-    assert_eq!(log.report.exit, 2);
-    let left = log
+    assert_eq!(log.exit, 2);
+    let left = answers(&log)
         .not_read
         .iter()
         .any(|said| said.to_string().contains("events were not read"));
-    assert!(left, "{:?}", log.not_read);
+    assert!(left, "{:?}", answers(&log).not_read);
     // And where the work ended well, none is one.
     let ended = of(&(text + "State: COMPLETED (exit code 0)\n"));
     assert_eq!(
@@ -373,7 +385,7 @@ fn the_first_failure_counts_however_much_stands_before_it() {
             + &request(1)
             + "State: COMPLETED (exit code 0)\n")))
     );
-    assert_ne!(ended.report.exit, 2);
+    assert_ne!(ended.exit, 2);
 }
 
 /// Steps and warnings take turns, more often than signs are kept: how the work ended is kept.
@@ -383,14 +395,12 @@ fn the_end_counts_however_many_signs_stand_before_it() {
     for number in 0..2000 {
         text += &format!("step {number} loss 9.0\n{}", request(number));
     }
-    assert_eq!(of(&text).report.exit, 2);
+    assert_eq!(of(&text).exit, 2);
     assert_ne!(
-        of(&(text.clone() + "State: COMPLETED (exit code 0)\n"))
-            .report
-            .exit,
+        of(&(text.clone() + "State: COMPLETED (exit code 0)\n")).exit,
         2
     );
-    assert_eq!(of(&(text + "State: FAILED (exit code 1)\n")).report.exit, 2);
+    assert_eq!(of(&(text + "State: FAILED (exit code 1)\n")).exit, 2);
 }
 
 #[test]
@@ -405,14 +415,16 @@ fn warnings_alone_leave_the_answer_open() {
     );
     let log = of(&job.text());
     assert_eq!(causes(&log), ["log/shm-full"]);
-    assert_eq!(log.answers[0].rdma, "unknown");
-    assert!(log.answers[0].settle.is_some());
-    // What is known comes first.
-    let headline = log.report.headline.to_string();
+    assert_eq!(answers(&log).answers[0].rdma, "unknown");
+    assert!(answers(&log).answers[0].settle.is_some());
+    // What is known leads, and what is open stands below it.
     assert!(
-        headline.find("/dev/shm") < headline.find("RDMA: cannot be determined"),
-        "{headline}"
+        log.headline.to_string().contains("/dev/shm"),
+        "{}",
+        log.headline
     );
+    let answer = answers(&log).answers[0].sentence.to_string();
+    assert!(answer.starts_with("RDMA: cannot be determined"), "{answer}");
 }
 
 #[test]
@@ -438,13 +450,13 @@ fn files_of_hosts_are_one_run() {
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
     let log = judged(&files);
-    assert_eq!(log.answers.len(), 1, "{}", log.report.headline);
-    assert_eq!(log.answers[0].rdma, "used");
+    assert_eq!(answers(&log).answers.len(), 1, "{}", log.headline);
+    assert_eq!(answers(&log).answers[0].rdma, "used");
     assert!(causes(&log).is_empty(), "{:?}", causes(&log));
 }
 
 /// A job whose first host is the node of a fixture, judged together with it.
-fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> LogReport {
+fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> Report {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut node = Recording::open(&path.join(fixture)).unwrap();
     let mut job = Job::new(5);
@@ -456,8 +468,8 @@ fn beside(fixture: &str, make: impl FnOnce(&mut Job)) -> LogReport {
 }
 
 /// The checks under which a check is folded.
-fn folded_under<'l>(log: &'l LogReport, check: &str) -> Vec<&'l str> {
-    let under = log.report.causes.iter().filter(|cause| {
+fn folded_under<'l>(log: &'l Report, check: &str) -> Vec<&'l str> {
+    let under = log.causes.iter().filter(|cause| {
         let mut consequences = cause.consequences.iter();
         consequences.any(|c| c.check == check)
     });
@@ -695,7 +707,6 @@ fn the_log_clears_no_pcie_link() {
         job.info_all(corpus::job::Phase::Network, "+ PCI[24.0] - GPU/1000 (0)");
     });
     let all: Vec<&str> = log
-        .report
         .causes
         .iter()
         .flat_map(|c| {
@@ -732,7 +743,7 @@ fn each_open_question_says_what_would_settle_it() {
     let mut seen: std::collections::BTreeSet<String> = std::collections::BTreeSet::new();
     for (about, text) in &jobs {
         let log = of(text);
-        for question in &log.report.open {
+        for question in &log.open {
             open += 1;
             seen.insert(question.check.clone());
             let settled = question.remedy.as_deref().is_some_and(|remedy| {
@@ -755,7 +766,7 @@ fn each_open_question_says_what_would_settle_it() {
                     .or_default() += 1;
             }
         }
-        for answer in &log.answers {
+        for answer in &answers(&log).answers {
             assert!(
                 answer.rdma != "unknown"
                     || answer
@@ -823,15 +834,22 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     std::fs::write(dir.join("core.7"), b"\x7fELF\x02\x01\x01\0NCCL WARN x\n").unwrap();
     std::fs::copy("fixtures/modelled-ib.jsonl", dir.join("n1.jsonl")).unwrap();
     let said = || {
-        let recording = log::read(std::slice::from_ref(&dir), None).unwrap();
+        let recording =
+            rdma_doctor::examine::recorded_input::read_logs(std::slice::from_ref(&dir), None)
+                .unwrap();
         log::judged(catalogue(), &[recording], &Policy::default())
     };
     let log = said();
-    assert_eq!(log.answers[0].rdma, "used", "{:?}", log.answers);
+    assert_eq!(
+        answers(&log).answers[0].rdma,
+        "used",
+        "{:?}",
+        answers(&log).answers
+    );
     assert!(causes(&log).is_empty());
     let file = |name: &str| dir.join(name).display().to_string();
     assert_eq!(
-        log.not_read,
+        answers(&log).not_read,
         [
             Sentence::from(format!(
                 "1 file is not text, and not read: {}",
@@ -846,12 +864,8 @@ fn a_launchers_directory_is_read_with_all_below_it() {
     // It opens, and the first read fails, as on a file system that went away.
     std::os::unix::fs::symlink("/proc/self/mem", dir.join("stale.log")).unwrap();
     let log = said();
-    let lost = |log: &LogReport| {
-        let missing = log
-            .report
-            .open
-            .iter()
-            .flat_map(|question| &question.missing);
+    let lost = |log: &Report| {
+        let missing = log.open.iter().flat_map(|question| &question.missing);
         let lost = missing.filter(|missing| missing.origin.contains("stale.log"));
         lost.map(|missing| missing.value.clone())
             .collect::<Vec<_>>()
@@ -863,10 +877,10 @@ fn a_launchers_directory_is_read_with_all_below_it() {
         file("stale.log")
     );
     assert_eq!(
-        log.answers[0].sentence.to_string(),
+        answers(&log).answers[0].sentence.to_string(),
         format!("RDMA: cannot be determined: {unread}")
     );
-    let settle = log.answers[0].settle.as_deref();
+    let settle = answers(&log).answers[0].settle.as_deref();
     assert_eq!(settle, Some("give the logs of all hosts, whole"));
 }
 
@@ -975,14 +989,14 @@ fn what_who_exported_a_log_put_around_its_lines_is_no_part_of_them() {
         ("Nov 20 10:11:12 n1 slurmstepd[99]: ", ""),
     ] {
         let log = of(&around(before, after));
-        let about = format!("{before:?} {after:?}: {}", log.report.headline);
+        let about = format!("{before:?} {after:?}: {}", log.headline);
         assert!(causes(&log).is_empty(), "{about}");
-        let counted = log.answers[0].channels.unwrap_or_default();
+        let counted = answers(&log).answers[0].channels.unwrap_or_default();
         assert_eq!(
             (counted.all, counted.send_gdr, counted.receive_gdr),
             (4, 2, 2),
             "{about}"
         );
-        assert!(log.answers[0].what.contains("2 nodes"), "{about}");
+        assert!(answers(&log).answers[0].what.contains("2 nodes"), "{about}");
     }
 }

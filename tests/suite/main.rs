@@ -77,6 +77,7 @@ mod many_routes;
 mod named_files;
 mod nccl_of_nodes;
 mod nvml;
+mod one_door;
 mod options;
 mod packaging;
 mod packet_path;

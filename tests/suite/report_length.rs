@@ -64,7 +64,8 @@ fn a_report_is_read_at_once() {
         "median {median}, 90th percentile {most}, longest {} ({name})",
         longest.len()
     );
-    assert!(median <= 25 && most <= 60 && longest.len() <= 120);
+    // Of logs, with the line that proves whether RDMA was used.
+    assert!(median <= 26 && most <= 60 && longest.len() <= 120);
 }
 
 #[test]

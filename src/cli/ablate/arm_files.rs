@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::cli::input::BadInput;
-use crate::examine::{log, one};
+use crate::examine::one;
+use crate::examine::recorded_input::read_logs;
 use crate::fact::{Limits, Subject, benchmark};
 use crate::measure::plan::ablation_table::{Row, Table};
 use crate::measure::plan::table_settings::settings;
@@ -40,7 +41,7 @@ pub(super) fn table(arms: &[ArmFile]) -> anyhow::Result<Table> {
     let mut largest = None;
     for arm in arms {
         let bad = |what: &str| BadInput::of(&arm.file, what);
-        let recording = log::read(std::slice::from_ref(&arm.file), None)?;
+        let recording = read_logs(std::slice::from_ref(&arm.file), None)?;
         let (facts, _) = one::facts_within(Limits::default(), &[recording]);
         let results: Vec<_> = facts.all(Subject::Benchmark).collect();
         if results.is_empty() {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::exit::Exit;
 use crate::fact::run::Carrier;
-use crate::report::log::{LogReport, ShownTransport};
+use crate::report::log::{LogAnswers, ShownTransport};
 
 /// What is claimed of the traffic between the nodes of each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,7 +52,7 @@ impl Outcome {
 
 /// Writes a line for each claim, and gives the exit status: 0 where all are proven, 1 where one is
 /// disproved, else 3.
-pub(super) fn write(out: &mut dyn Write, log: &LogReport, claims: &[Claim]) -> io::Result<Exit> {
+pub(super) fn write(out: &mut dyn Write, log: &LogAnswers, claims: &[Claim]) -> io::Result<Exit> {
     let mut all = Outcome::Proven;
     for claim in claims {
         let outcome = of_log(*claim, log);
@@ -78,7 +78,7 @@ pub(super) fn write(out: &mut dyn Write, log: &LogReport, claims: &[Claim]) -> i
 }
 
 /// What the runs of a log show together.
-fn of_log(claim: Claim, log: &LogReport) -> Outcome {
+fn of_log(claim: Claim, log: &LogAnswers) -> Outcome {
     let runs = log.transports.iter().map(|shown| of_run(claim, shown));
     runs.reduce(Outcome::and).unwrap_or(Outcome::Unknown)
 }

@@ -82,7 +82,9 @@ impl Edge {
             .iter()
             .enumerate()
             .filter(|(_, line)| self::width(line) == width);
-        let followers: Vec<Option<&String>> = at_edge.map(|(at, _)| lines.get(at + 1)).collect();
+        let followers: Vec<Option<&String>> = at_edge
+            .map(|(at, line)| lines.get(at + 1).filter(|next| !begin_alike(line, next)))
+            .collect();
         let going_on = followers
             .iter()
             .filter(|next| next.is_some_and(|next| may_continue(next)));
@@ -104,7 +106,7 @@ impl Edge {
         last: &str,
         next: &str,
     ) -> Option<Break> {
-        if !may_continue(next) || is_typed(whole) || is_table(whole) {
+        if !may_continue(next) || is_typed(whole) || is_table(whole) || begin_alike(whole, next) {
             return None;
         }
         let is_message = start != RecordStart::None || prefix::bare(whole.as_bytes()).is_some();
@@ -123,8 +125,7 @@ impl Edge {
         let word = next.split(' ').next().unwrap_or("");
         let is_full = self.width <= MAIL_EDGE && width(last) + 1 + width(word) > self.width;
         let is_strong = start != RecordStart::None || prefix::bare(whole.as_bytes()).is_some();
-        let goes_on = is_strong && !begins_sentence && !shares_first_word(whole, next)
-            || asks_for_more(whole);
+        let goes_on = is_strong && !begins_sentence || asks_for_more(whole);
         (is_full && goes_on && !next.starts_with(' ')).then_some(Break::AtSpace)
     }
 }
@@ -198,9 +199,18 @@ fn begins_sentence(line: &str) -> bool {
             .is_some_and(|c| c.is_ascii_lowercase() || c == ' ')
 }
 
-/// Whether two lines begin with the same word, as rows of one table do.
-fn shares_first_word(one: &str, other: &str) -> bool {
-    one.split(' ').next() == other.split(' ').next()
+/// Letters with which two lines begin that are rows of one table, or of a list of files.
+const ALIKE: usize = 10;
+
+/// Whether two lines begin alike, as rows of one table do: with the same word but for its numbers,
+/// or the same letters.
+fn begin_alike(one: &str, other: &str) -> bool {
+    let shape = |line: &str| -> String {
+        let word = line.split(' ').next().unwrap_or("");
+        word.chars().filter(|c| !c.is_ascii_digit()).collect()
+    };
+    let same = one.bytes().zip(other.bytes());
+    shape(one) == shape(other) || same.take_while(|(a, b)| a == b).count() >= ALIKE
 }
 
 /// Whether a line ends where no sentence does.

@@ -3,12 +3,16 @@
 use serde_json::Value;
 
 use super::{Output, OutputLine};
+use crate::fact::node::SharedMemory;
 use crate::fact::{Bytes, Facts, Id, node as of_node};
 
 /// `docker inspect`: locked memory, shared memory, capabilities and devices of the first container.
 pub(super) fn docker(output: &Output, facts: &mut Facts, node: Id) {
     let json: Option<Value> = serde_json::from_str(&output.text()).ok();
-    let Some(host) = json.as_ref().and_then(|all| all.pointer("/0/HostConfig")) else {
+    // Of the container, of its part that a format chose, or of several.
+    let places = ["/0/HostConfig", "/HostConfig", "/0", ""];
+    let mut chosen = places.iter().filter_map(|at| json.as_ref()?.pointer(at));
+    let Some(host) = chosen.find(|host| host.get("ShmSize").is_some()) else {
         return;
     };
     let quoted = |key: &str| format!("\"{key}\"");
@@ -33,6 +37,8 @@ pub(super) fn docker(output: &Output, facts: &mut Facts, node: Id) {
         && of("IpcMode").is_some_and(|(mode, _)| mode != "host")
     {
         facts.set(node, of_node::SHM_SIZE, line.read(size.as_u64().map(Bytes)));
+        // The engine mounts one of this size.
+        facts.set(node, of_node::SHM, line.known(SharedMemory::Usable));
     }
     // 0 is no limit.
     if let Some((memory, line)) = of("Memory")

@@ -18,6 +18,23 @@ pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: 
     }
 }
 
+/// `/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence:12`, as `grep . FILES` prints it.
+pub(super) fn files(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let below = line.text.trim().strip_prefix("/sys/class/infiniband/");
+        let Some((path, value)) = below.and_then(|text| text.split_once(':')) else {
+            continue;
+        };
+        let [device, "ports", number, _, name] = path.split('/').collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        if let (Ok(number), Some(_)) = (number.parse(), meaning(name)) {
+            let port = port_of(facts, node, device, number);
+            count(facts, port, name, value, &line);
+        }
+    }
+}
+
 /// What has counters of which nothing says whose they are.
 const UNNAMED: &str = "unnamed";
 

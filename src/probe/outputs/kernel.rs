@@ -114,7 +114,9 @@ pub(super) fn carriers(output: &Output, facts: &mut Facts, node: Id) {
 /// on fid 0 on NVSwitch pci bus id 00000000:86:00.0 …`.
 pub(super) fn fabric_manager(output: &Output, facts: &mut Facts, node: Id) {
     for line in output.lines() {
-        if let Some(text) = as_sxid(line.text) {
+        let mismatch = "don't match with driver version";
+        let own = line.text.contains(mismatch).then(|| line.text.to_owned());
+        if let Some(text) = as_sxid(line.text).or(own) {
             read(vec![json!({ "t": 0, "text": text })], facts, node, |_| {
                 Some(line)
             });

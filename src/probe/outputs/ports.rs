@@ -68,11 +68,18 @@ pub(super) fn speed(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(id, netdev::SPEED, line.read(rate));
         }
     }
-    if let (Some((mbps, line)), Some(port)) = (supported, port_on(facts, node, &name))
+    if let Some((mbps, line)) = supported
         && !output.is_cut
+        && !name.is_empty()
     {
         let rate = BitRate(mbps.saturating_mul(1_000_000));
-        facts.set(port, port::MAX_RATE, line.known(rate));
+        match port_on(facts, node, &name) {
+            Some(port) => facts.set(port, port::MAX_RATE, line.known(rate)),
+            None => {
+                let id = facts.instance(Subject::Netdev, node, &name);
+                facts.set(id, netdev::MAX_SPEED, line.known(rate));
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::measure::plan::run::Plan;
 use crate::nccl_log::digest::KeptLine;
 use crate::nccl_log::event::names_cause;
 use crate::nccl_log::message::MessageGroup;
-use crate::nccl_log::{Limits, Reader};
+use crate::nccl_log::{Digest, Limits, Reader};
 use crate::probe::nccl_log;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
@@ -27,7 +27,7 @@ pub struct Evidence {
     /// What stands for the host that nobody names.
     name: String,
     nodes: Vec<Node>,
-    logs: Vec<(String, crate::nccl_log::Digest)>,
+    logs: Vec<(String, Digest)>,
     unread: Vec<String>,
     left_out: Vec<LeftOut>,
     /// The folder of the member of a bundle that is being added.
@@ -87,25 +87,9 @@ impl Evidence {
         reader.feed(text.as_bytes());
         let mut digest = reader.finish(None);
         self.leave_out(std::mem::take(&mut digest.not_read));
+        let tells_of_run = tells_of_run(&digest);
         let (of_log, outputs): (Vec<Block>, Vec<Block>) =
             (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
-        let has_run = outputs.iter().any(is_of_benchmark);
-        // A line that says what failed is evidence, whoever wrote it; within a tool's output the output is.
-        let in_outputs: BTreeSet<u64> = (outputs.iter())
-            .flat_map(|block| block.lines.iter().map(|(line, _)| *line))
-            .collect();
-        let is_evidence = |kept: &KeptLine| {
-            outputs.is_empty()
-                || !in_outputs.contains(&kept.line) && names_cause(kept.text.as_bytes())
-        };
-        // Lines that only NCCL writes are a log, without a process before them too.
-        let own = [MessageGroup::Channel, MessageGroup::Init, MessageGroup::Net];
-        let is_of_nccl = outputs.is_empty()
-            && own
-                .iter()
-                .any(|group| digest.sorts.contains_key(group.word()));
-        let is_event = digest.sorts.contains_key(MessageGroup::Event.word())
-            && digest.kept.iter().any(is_evidence);
         for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
             match tool_output::is_read(&block.argv) {
                 true => self.add_block(file, block),
@@ -117,17 +101,16 @@ impl Evidence {
         }
         digest.outputs = of_log;
         // What somebody says of the ports counts beside a benchmark only.
-        let is_sentence = |block: &Block| block.is_benchmark(tool_output::STATED_PORTS);
-        if digest.outputs.iter().all(is_sentence) {
+        if digest.outputs.iter().all(is_of_stated_ports) {
             digest.outputs.clear();
         }
-        let is_log = is_of_nccl || !digest.processes.is_empty();
-        if has_run || is_event || is_log || !digest.outputs.is_empty() {
+        if tells_of_run {
             self.logs.push((file.to_owned(), digest));
         }
     }
 
-    /// Adds the outputs that stood between the lines of a log. What nobody names is of one host of this file where there are several.
+    /// Adds the outputs that stood between the lines of a log. What nobody names is of one host of
+    /// this file where there are several.
     pub(in crate::probe) fn add_outputs(&mut self, file: &str, blocks: &[Block]) {
         for block in blocks.iter().filter(|block| is_of_node(block)) {
             let host = block.host.clone();
@@ -142,14 +125,16 @@ impl Evidence {
         }
     }
 
-    /// Adds one of several texts that were given beside each other: of one machine with the others, unless two of them answer one question.
+    /// Adds one of several texts that were given beside each other: of one machine with the others,
+    /// unless two of them answer one question.
     pub fn add_text_beside(&mut self, file: &str, called: &str, text: &str) {
         self.folder = Some(called.to_owned());
         self.is_beside = true;
         self.add_text(file, text);
     }
 
-    /// Adds a file of a bundle: a copy of a file of the machine, what a command printed that its name says, or any text.
+    /// Adds a file of a bundle: a copy of a file of the machine, what a command printed that its
+    /// name says, or any text.
     pub fn add_member(&mut self, path: &str, text: &str) {
         let parts: Vec<&str> = path.trim_start_matches("./").split('/').collect();
         self.folder = Some(folder(&parts));
@@ -552,8 +537,40 @@ fn one_word(block: &Block) -> Option<&str> {
     (!word.is_empty() && !word.contains(' ')).then_some(word)
 }
 
+/// Whether a text tells of a run of NCCL, of a benchmark, or of what failed: not of what tools
+/// print of a machine alone.
+pub fn tells_of_run(digest: &Digest) -> bool {
+    let (of_log, outputs): (Vec<&Block>, Vec<&Block>) =
+        (digest.outputs.iter()).partition(|block| block.tool() == "log");
+    let has_run = outputs.iter().any(|block| is_of_benchmark(block));
+    // A line that says what failed is evidence, whoever wrote it; within a tool's output the output
+    // is.
+    let in_outputs: BTreeSet<u64> = (outputs.iter())
+        .flat_map(|block| block.lines.iter().map(|(line, _)| *line))
+        .collect();
+    let is_evidence = |kept: &KeptLine| {
+        outputs.is_empty() || !in_outputs.contains(&kept.line) && names_cause(kept.text.as_bytes())
+    };
+    // Lines that only NCCL writes are a log, without a process before them too.
+    let own = [MessageGroup::Channel, MessageGroup::Init, MessageGroup::Net];
+    let is_of_nccl =
+        outputs.is_empty() && (own.iter()).any(|group| digest.sorts.contains_key(group.word()));
+    let is_event = digest.sorts.contains_key(MessageGroup::Event.word())
+        && digest.kept.iter().any(is_evidence);
+    let is_benchmark = |block: &&Block| !is_of_stated_ports(block);
+    has_run
+        || is_event
+        || is_of_nccl
+        || !digest.processes.is_empty()
+        || of_log.iter().any(is_benchmark)
+}
+
+fn is_of_stated_ports(block: &Block) -> bool {
+    block.is_benchmark(tool_output::STATED_PORTS)
+}
+
 /// The recording of logs that stood among other outputs.
-fn log(logs: &[(String, crate::nccl_log::Digest)], left_out: &[LeftOut]) -> Recording {
+fn log(logs: &[(String, Digest)], left_out: &[LeftOut]) -> Recording {
     let mut recording = Recording::new(Header {
         version: wire::VERSION.into(),
         doctor: env!("CARGO_PKG_VERSION").into(),
@@ -578,7 +595,8 @@ fn is_of_benchmark(block: &Block) -> bool {
         || tool.starts_with("ib_")
 }
 
-/// Whether an output that stood in a log is judged as one of a node. The variables of the run stand there too, and are the log's.
+/// Whether an output that stood in a log is judged as one of a node. The variables of the run stand
+/// there too, and are the log's.
 pub(in crate::probe) fn is_of_node(block: &Block) -> bool {
     tool_output::is_read(&block.argv)
         && !is_of_benchmark(block)

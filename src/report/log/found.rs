@@ -1,16 +1,31 @@
 //! What tools printed into a log, a sentence each.
 
 use crate::fact::benchmark::{self, BenchmarkTool};
-use crate::fact::{Facts, Id, Subject, cluster};
+use crate::fact::{Facts, Id, Subject, cluster, node};
 use crate::report::plural;
 use crate::sentence::Sentence;
 
-/// One sentence for each benchmark, and one for the outputs of other tools.
+/// One sentence for each benchmark, and one for the outputs of other tools: with their key values
+/// where
+/// they are of one node.
 pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
     let benchmarks = facts.all(Subject::Benchmark).map(|id| results(facts, id));
     let tools = facts.known(Facts::CLUSTER, cluster::LOGS_OUTPUTS);
-    let tools = tools.map(|tools| format!("outputs of {}", tools.join(", ")).into());
+    let tools = tools.map(|tools| match valued(facts) {
+        Some(values) => values.into(),
+        None => format!("outputs of {}", tools.join(", ")).into(),
+    });
     benchmarks.chain(tools).collect()
+}
+
+/// `ibstat: 8 ports, 7 active, mlx5_5/1 down; …`
+fn valued(facts: &Facts) -> Option<String> {
+    let nodes: Vec<Id> = facts.all(Subject::Node).collect();
+    let [node] = nodes.as_slice() else {
+        return None;
+    };
+    let outputs = facts.known(*node, node::OUTPUTS)?;
+    Some(outputs.join("; "))
 }
 
 /// `nccl-tests at job.log:12: 24 sizes up to 8 GiB, 3352 Gb/s (419 GB/s) bus bandwidth at best, …`

@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use rdma_doctor::report::Policy;
-use rdma_doctor::report::log::LogReport;
+use rdma_doctor::report::Report;
 use rdma_doctor::report::text::Detail;
 use serde::Deserialize;
 use serde_json::Value;
@@ -114,7 +114,7 @@ pub(super) fn texts(value: &Value, all: &mut Vec<String>) {
 }
 
 /// What of a report is not as expected.
-fn differences(log: &LogReport, expected: &Expected) -> String {
+fn differences(log: &Report, expected: &Expected) -> String {
     let mut wrong = String::new();
     let mut hold = |what: &str, is: String, wanted: String| {
         if is != wanted {
@@ -124,9 +124,9 @@ fn differences(log: &LogReport, expected: &Expected) -> String {
     let ids = |findings: &[rdma_doctor::report::Finding]| -> Vec<String> {
         findings.iter().map(|one| one.check.clone()).collect()
     };
-    let report = &log.report;
+    let report = log;
     hold("exit", report.exit.to_string(), expected.exit.to_string());
-    let answer = log.answers.first();
+    let answer = log.log.as_ref().and_then(|log| log.answers.first());
     let rdma = answer.map(|answer| answer.rdma.to_owned());
     hold("rdma", format!("{rdma:?}"), format!("{:?}", expected.rdma));
     let (causes, notes) = (ids(&report.causes), ids(&report.notes));
@@ -197,11 +197,12 @@ fn differences(log: &LogReport, expected: &Expected) -> String {
     wrong
 }
 
-/// The page for people, without its width.
-fn page(log: &LogReport) -> String {
+/// The page for people, in one line.
+fn page(log: &Report) -> String {
     let mut page = Vec::new();
-    rdma_doctor::report::log::write(&mut page, log, Detail::default(), 4000).unwrap();
-    String::from_utf8(page).unwrap()
+    rdma_doctor::report::text::write(&mut page, log, Detail::default(), 4000).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -24,7 +24,7 @@ use rdma_doctor::check::Catalogue;
 use rdma_doctor::examine::{log, one};
 use rdma_doctor::fact::{Subject, event};
 use rdma_doctor::report::Policy;
-use rdma_doctor::report::log::LogReport;
+use rdma_doctor::report::Report;
 use serde::Deserialize;
 
 use super::cases::{Case, cases, texts};
@@ -65,10 +65,10 @@ pub(super) fn catalogue() -> &'static Catalogue {
 }
 
 /// What of a report is not as it should be.
-fn differences(log: &LogReport, truth: &Truth) -> String {
+fn differences(log: &Report, truth: &Truth) -> String {
     let mut wrong = String::new();
-    let causes = &log.report.causes;
-    let found = causes.first().or(log.report.notes.first());
+    let causes = &log.causes;
+    let found = causes.first().or(log.notes.first());
     let first = leader(log);
     if !truth.first.is_empty() && !truth.first.iter().any(|check| check == first) {
         let _ = writeln!(wrong, "  first: {first}, not {:?}", truth.first);
@@ -96,14 +96,14 @@ fn differences(log: &LogReport, truth: &Truth) -> String {
         }
     }
     if !wrong.is_empty() {
-        let _ = writeln!(wrong, "  headline: {}", log.report.headline);
+        let _ = writeln!(wrong, "  headline: {}", log.headline);
     }
     wrong
 }
 
 /// The check that leads.
-pub(super) fn leader(log: &LogReport) -> &str {
-    let found = log.report.causes.first().or(log.report.notes.first());
+pub(super) fn leader(log: &Report) -> &str {
+    let found = log.causes.first().or(log.notes.first());
     found.map_or("none", |cause| cause.check.as_str())
 }
 
