@@ -453,7 +453,7 @@ const SOURCES: [&str; 9] = [
     ".py", ".cc", ".c", ".cu", ".h", ".cpp", ".hpp", ".rs", ".go",
 ];
 
-/// The rank in `[rank3]:`, `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line.
+/// The rank in `[1,3]<stdout>:`, `[default3]:` or `3: ` before a line, or in `[rank3]:` anywhere in it.
 pub fn tagged_rank(before: &str) -> Option<u64> {
     let before = before.trim_start();
     let bracket = before
@@ -467,6 +467,12 @@ pub fn tagged_rank(before: &str) -> Option<u64> {
             return digits.parse().ok();
         }
     }
-    let (rank, rest) = number(before.as_bytes())?;
-    rest.starts_with(b": ").then_some(rank)
+    if let Some((rank, rest)) = number(before.as_bytes())
+        && rest.starts_with(b": ")
+    {
+        return Some(rank);
+    }
+    // What a container's runtime writes stands before PyTorch's mark.
+    let (digits, _) = before.split_once("[rank")?.1.split_once("]:")?;
+    digits.parse().ok()
 }

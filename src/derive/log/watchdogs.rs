@@ -13,6 +13,9 @@ struct StuckCall {
     operation: Arc<str>,
 }
 
+/// Ranks that must have timed out before a gap in their numbers says anything.
+const FEWEST: usize = 3;
+
 /// Ranks that are named in a sentence, at most.
 const NAMED: usize = 4;
 
@@ -39,7 +42,9 @@ pub(super) fn state_stuck_calls(facts: &mut Facts, run: Id, events: &[Id]) {
         });
     }
     let how = "the watchdogs' lines of several ranks";
-    let laggards = groups.values().find_map(|calls| describe_laggards(calls));
+    let laggards = (groups.values())
+        .find_map(|calls| describe_laggards(calls))
+        .or_else(|| groups.values().find_map(|calls| describe_absent(calls)));
     let mismatch = groups.values().find_map(|calls| describe_mismatch(calls));
     facts.derive(run, run::CALLS_DIFFER, mismatch.is_some(), how);
     if let Some(laggards) = laggards {
@@ -63,6 +68,24 @@ fn describe_laggards(calls: &[StuckCall]) -> Option<String> {
         "{} {verb} at collective {least}, the others at {furthest}",
         list_ranks(&behind)
     ))
+}
+
+/// `no line says that rank 7 timed out, as the other 15 did`: the ranks that wait know of one more, by
+/// the gap in their numbers.
+fn describe_absent(calls: &[StuckCall]) -> Option<String> {
+    let timed_out = ranks_of(calls, |_| true);
+    let last = *timed_out.last()?;
+    let absent: BTreeSet<u64> = (0..last)
+        .filter(|rank| !timed_out.contains(rank))
+        .take(2)
+        .collect();
+    let others = timed_out.len();
+    (absent.len() == 1 && others >= FEWEST).then(|| {
+        format!(
+            "no line says that {} timed out, as the other {others} did",
+            list_ranks(&absent)
+        )
+    })
 }
 
 /// `at collective 124 rank 1 called ALLGATHER (512 elements), the others ALLREDUCE (1 element)`
