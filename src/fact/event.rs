@@ -181,6 +181,24 @@ words! {
         DeviceFilesMissing = "device-files-missing",
         /// UCX has no transport of a name that it was told to use.
         TransportMissing = "transport-missing",
+        /// UCX has no network device of a name that it was told to use.
+        UcxDeviceMissing = "ucx-device-missing",
+        /// A variable is set that the library does not read.
+        VariableUnused = "variable-unused",
+        /// The limit of locked memory is small, or cannot be raised.
+        MemlockSmall = "memlock-small",
+        /// A management query of the subnet was not answered.
+        MadUnanswered = "mad-unanswered",
+        /// One end of a connection uses a GID with an IPv4 address, the other one without.
+        GidTypesDiffer = "gid-types-differ",
+        /// NVIDIA's driver is not loaded, sees no GPU, or is not in the container.
+        GpuDriverMissing = "gpu-driver-missing",
+        /// A launcher or scheduler could not start processes of the job.
+        LaunchFailed = "launch-failed",
+        /// The scheduler's daemons do not accept each other's credentials.
+        CredentialRefused = "credential-refused",
+        /// A line that looks like a failure and is known to be none.
+        Harmless = "harmless",
         /// A GID of one end of a connection, as a test prints it.
         GidPrinted = "gid-printed",
         /// A peer answers an echo.
@@ -209,6 +227,8 @@ words! {
         RdmacmRejected = "rdmacm-rejected",
         /// A transport of NVSHMEM could not be started.
         TransportFailed = "transport-failed",
+        /// A communication library above UCX or libfabric could not start.
+        LibraryFailed = "library-failed",
         /// An engine of inference made no step in its time.
         EngineStuck = "engine-stuck",
         /// A Python exception that names none of the above.

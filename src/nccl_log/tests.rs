@@ -8,6 +8,7 @@ use super::prefix::{self, LogLevel};
 use super::{Digest, Limits, Reader, clock};
 
 mod formats;
+mod programs;
 mod properties;
 mod shapes;
 

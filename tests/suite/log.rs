@@ -617,6 +617,20 @@ CA 'mlx5_2'
 		Link layer: InfiniBand
 ";
 
+/// What launchers and libraries say of what they cannot do, and of what they do without.
+const PROGRAMS: &str = "\
+Host key verification failed.
+slurmd: error: Munge decode failed: Expired credential
+libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.
+ibwarn: [3412] _do_madrpc: recv failed: Connection timed out
+ Found Incompatibility issue with GID types.
+docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]].
+pml_ucx.c:309  Error: Failed to create UCP worker
+network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)
+unused environment variable: UCX_NET_DEVICE (maybe: UCX_NET_DEVICES?)
+By default, for Open MPI 4.0 and later, infiniband ports on a device
+";
+
 /// A line of a program that nobody knows, and none after it that shows that the job went on.
 const UNCATALOGUED: &str = "\
 dunlin1:77:90 [0] NCCL INFO Using network IB
@@ -658,6 +672,11 @@ fn the_fixtures_are_those_of_the_generator() {
                 job.absorb(other);
             })
             .text(),
+        ),
+        (
+            "generated-log-programs",
+            "a text of launchers and libraries that fail before a job runs",
+            PROGRAMS.to_owned(),
         ),
         (
             "generated-log-refuted",
@@ -886,7 +905,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 35] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 45] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -908,6 +927,16 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 35] = [
     ("log/test-far-below-adapters", "cases/test-results.md"),
     ("log/test-latency-high", "cases/test-results.md"),
     ("log/not-in-catalogue", "symptoms/not-in-catalogue.md"),
+    ("log/gid-types-differ", "symptoms/stacks.md"),
+    ("log/gpu-driver-missing", "symptoms/stacks.md"),
+    ("log/harmless-line", "symptoms/stacks.md"),
+    ("log/variable-unused", "symptoms/stacks.md"),
+    ("log/job-not-launched", "symptoms/stacks.md"),
+    ("log/credential-refused", "symptoms/stacks.md"),
+    ("log/mad-unanswered", "symptoms/stacks.md"),
+    ("log/memlock-small", "symptoms/stacks.md"),
+    ("log/ucx-device-missing", "symptoms/stacks.md"),
+    ("log/library-not-started", "symptoms/stacks.md"),
     ("log/one-adapter-carries-all", "symptoms/joined.md"),
     ("log/rank-behind", "symptoms/joined.md"),
     ("log/test-slow-for-gpus", "cases/test-results.md"),

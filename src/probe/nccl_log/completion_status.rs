@@ -31,6 +31,7 @@ pub(super) fn parse(message: &str) -> (Option<u64>, Option<u64>) {
         found.map(|(_, status)| *status)
     };
     let status = number_after(message.as_bytes(), "status number ")
+        .or_else(|| number_after(message.as_bytes(), "completion failed status "))
         .or_else(|| named(WORDS))
         .or_else(|| named(NAMES))
         .or_else(|| syndrome.and_then(by_adapter));
