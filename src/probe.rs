@@ -166,6 +166,12 @@ fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
         false => "a recording of the node is here",
     };
     facts.derive(node, of_node::PASTED, kept, how);
+    if !kept {
+        // A node does not sweep its fabric: only outputs of tools show it.
+        for subject in [Subject::FabricLink, Subject::Switch] {
+            facts.set_members(subject, node, Membership::Known(Origin::derived(how)));
+        }
+    }
     facts.derive(
         node,
         of_node::WHOLE,

@@ -86,6 +86,7 @@ run ip rule
 run ip neigh
 run rdma statistic show
 run perfquery -x
+run lldpctl -f json
 run tc qdisc show
 for d in /sys/class/infiniband/*/device/net/*; do
     [ -e "$d" ] || continue

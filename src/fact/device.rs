@@ -54,6 +54,8 @@ subject! {
     PCI: Arc<str> = "pci" from "device";
     /// The NUMA node. Source: sysfs device/numa_node.
     NUMA_NODE: u64 = "numa_node" from "device";
+    /// The settings of its firmware that change with its next reset: "LINK_TYPE_P1 is IB(1), and ETH(2) after the next reset"; "none" if none does. Source: mlxconfig.
+    PENDING_SETTINGS: Arc<str> = "pending_settings" from "outputs";
     /// Whether the device is a virtual function. Source: the sysfs link device/physfn.
     VIRTUAL_FUNCTION: bool = "virtual_function" from "device";
     /// The name of the device's verbs character device, as uverbs0; "none" if it has none.

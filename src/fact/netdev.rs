@@ -47,6 +47,12 @@ subject! {
     MAX_SPEED: BitRate = "max_speed" from "outputs";
     /// How often the carrier came or went since the device was made. Source: sysfs carrier_changes.
     CARRIER_CHANGES: u64 = "carrier_changes" from "netdev";
+    /// The name of the switch at the other end of its cable, else its MAC address. Source: LLDP, as lldpctl(8) and networkctl(1) print it.
+    SWITCH: Arc<str> = "switch" from "outputs";
+    /// The switch's name for that port. Source: LLDP.
+    SWITCH_PORT: Arc<str> = "switch_port" from "outputs";
+    /// The largest frame that the switch's port takes. Source: LLDP, IEEE 802.3 Maximum Frame Size.
+    SWITCH_MTU: Bytes = "switch_mtu" from "outputs";
     /// The first alarm that its module raises; "none" if it raises none. Source: its EEPROM (SFF-8636, CMIS), as `ethtool -m` prints it.
     MODULE_ALARM: Arc<str> = "module_alarm" from "outputs";
     /// The lanes of its module at which light is measured.

@@ -651,6 +651,8 @@ subject! {
     NVML_UNANSWERED_LIST: Arc<[Arc<str>]> = "nvml_unanswered_list" from "nvml";
     /// Whether what is known of the node is what tools printed, as somebody kept it.
     PASTED: bool = "pasted" from "nccl_log";
+    /// The state of the subnet manager that the node's port names: "master", "standby", "discovering", "inactive"; "unresponsive" if it does not answer. Source: sminfo(8). Only of what tools printed.
+    SUBNET_MANAGER: Arc<str> = "subnet_manager" from "outputs";
     /// How many GIDs `show_gids` lists, of output that went through no filter. Only of what tools printed.
     GIDS_FOUND: u64 = "gids_found" from "outputs";
     /// The outputs that were read, each with its key values: "ibstat: 12 ports, 9 active". Only of

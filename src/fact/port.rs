@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::schema::subject;
 use super::value::words;
-use super::{BitRate, Bytes, PerSecond, Percent};
+use super::{BitRate, Bytes, PerSecond, Percent, Seconds};
 
 words! {
     /// Logical state of a port (InfiniBand Architecture Specification, PortInfo.PortState).
@@ -232,4 +232,24 @@ subject! {
     /// What the output says of a port that is not active: "down (polling)"; "none" if it is active.
     /// Only of what tools printed.
     LISTED_AS: Arc<str> = "listed_as" from "outputs";
+    /// What mlxlink recommends; "none" if it observed no issue. Only of what tools printed, as all that mlxlink says.
+    ADVICE: Arc<str> = "advice" from "outputs";
+    /// Part number and serial number of its cable or transceiver. Source: mlxlink -m.
+    CABLE: Arc<str> = "cable" from "outputs";
+    /// The temperature of its module, in degrees Celsius. Source: mlxlink -m.
+    MODULE_TEMPERATURE: u64 = "module_temperature" from "outputs";
+    /// The highest temperature that the module's maker allows. Source: mlxlink -m.
+    MODULE_MAX_TEMPERATURE: u64 = "module_max_temperature" from "outputs";
+    /// Ratio of wrong bits behind the error correction, as mlxlink -c writes it: "4E-10".
+    EFFECTIVE_BER: Arc<str> = "effective_ber" from "outputs";
+    /// The same as the largest N for which it is 1E-N at most.
+    EFFECTIVE_BER_EXPONENT: u64 = "effective_ber_exponent" from "outputs";
+    /// Ratio of symbols that the error correction lost, as mlxlink -c writes it.
+    SYMBOL_BER: Arc<str> = "symbol_ber" from "outputs";
+    /// The same as the largest N for which it is 1E-N at most.
+    SYMBOL_BER_EXPONENT: u64 = "symbol_ber_exponent" from "outputs";
+    /// How long these were counted. Source: mlxlink -c, "Time Since Last Clear".
+    BER_WINDOW: Seconds = "ber_window" from "outputs";
+    /// The state of the firmware's own watch over them. Source: mlxlink --show_ber_monitor.
+    BER_MONITOR: Arc<str> = "ber_monitor" from "outputs";
 }

@@ -101,6 +101,10 @@ subjects! {
     Effect: effect;
     /// What pairs of nodes accuse of something.
     Suspect: suspect;
+    /// A link of the InfiniBand fabric, as a tool listed it on the node.
+    FabricLink: fabric_link;
+    /// A switch of the InfiniBand fabric, as a tool described it on the node.
+    Switch: switch;
     /// A waiver of the site for the node.
     Waiver: waiver;
     /// An item of the site's inventory for the node.
@@ -139,6 +143,7 @@ impl Subject {
             Subject::GpuPair => "GPU pair",
             Subject::GpuNic => "GPU-adapter pair",
             Subject::Hop => "PCIe link",
+            Subject::FabricLink => "fabric link",
             other => other.name(),
         }
     }
@@ -156,6 +161,7 @@ impl Subject {
             Subject::Gpu => GPUS,
             Subject::GpuPair => GPUS * (GPUS - 1) / 2,
             Subject::GpuNic => 1024,
+            Subject::FabricLink => 65536,
             of_node if of_node.scope().any(|above| above == Subject::Node) => 8192,
             // Logs and clusters have bounds of their own.
             _ => usize::MAX,
@@ -203,6 +209,8 @@ impl Subject {
             | Subject::Mount
             | Subject::Measurement
             | Subject::Suspect
+            | Subject::FabricLink
+            | Subject::Switch
             | Subject::Waiver
             | Subject::Inventory => Subject::Node,
         })

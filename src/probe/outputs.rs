@@ -6,12 +6,16 @@ mod bridging;
 mod containers;
 mod counters;
 mod devices;
+mod fabric;
 mod filter;
 mod interfaces;
 mod kernel;
+mod lldp;
 mod lspci;
 mod matrix;
 mod missing_gpus;
+mod mlxconfig;
+mod mlxlink;
 mod mounts;
 mod named;
 pub(super) mod output_line;
@@ -25,6 +29,7 @@ mod services;
 mod shell;
 mod smi;
 mod statistics;
+mod subnet;
 mod summary;
 mod tree_links;
 mod wrapped;
@@ -162,7 +167,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     // The numbers of GPUs are known before the matrix that names them by these, the ports before what runs on them.
     outputs.sort_by_key(|output| match output.tool() {
         "nvidia-smi" if output.has("topo") || output.has("nvlink") => 2,
-        "ip" | "ethtool" | "perfquery" => 1,
+        "ip" | "ethtool" | "perfquery" | "mlxlink" | "mlxconfig" => 1,
         "lspci" if lspci::is_tree(output) => 1,
         _ => 0,
     });
@@ -173,6 +178,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     mounts::state(&outputs, facts, node);
     amd::state(&outputs, facts, node);
     filter::state(&outputs, facts, node);
+    fabric::state_links(&outputs, facts, node);
     routes::state(ask, &outputs, facts, node);
     devices::odd(facts, node);
     summary::state_outputs(&outputs, facts, node);
@@ -190,6 +196,11 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "rdma" => rdma::state(output, facts, node),
         "perfquery" => counters::perfquery(output, facts, node),
         "sysfs" => counters::files(output, facts, node),
+        "mlxlink" => mlxlink::state_port(output, facts, node),
+        "mlxconfig" => mlxconfig::state_settings(output, facts, node),
+        "sminfo" => subnet::manager(output, facts, node),
+        "ibswinfo" => subnet::switch(output, facts, node),
+        "lldpctl" | "lldpcli" | "networkctl" => lldp::state_neighbours(output, facts, node),
         "ibv_devices" => counters::devices(output, facts, node),
         "ip" => interfaces::state(output, facts, node),
         "ethtool" if output.has("-i") => ports::driver(output, facts, node),

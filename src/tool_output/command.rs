@@ -121,10 +121,11 @@ pub(super) fn heading(text: &str) -> Option<Command> {
 /// divided by it; what other tools print so is known by its lines.
 const PARALLEL_SHELLS: [&str; 4] = ["pdsh", "clush", "dsh", "pssh"];
 
-/// The name of a command without its path and the quotes around it.
+/// The name of a command without its path, the quotes around it, and the ending of a script.
 fn tool_name(word: &str) -> &str {
     let bare = word.trim_matches(['"', '\'']);
-    bare.rsplit('/').next().unwrap_or(bare)
+    let name = bare.rsplit('/').next().unwrap_or(bare);
+    name.strip_suffix(".sh").unwrap_or(name)
 }
 
 impl Command {

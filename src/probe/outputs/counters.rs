@@ -36,7 +36,7 @@ pub(super) fn files(output: &Output, facts: &mut Facts, node: Id) {
 }
 
 /// What has counters of which nothing says whose they are.
-const UNNAMED: &str = "unnamed";
+pub(super) const UNNAMED: &str = "unnamed";
 
 /// `SymbolErrorCounter:..............12` of the port that the command names, or that has this LID.
 /// Switches and other hosts can be asked as well: a port of which no more is known is named by its
@@ -46,7 +46,7 @@ pub(super) fn perfquery(output: &Output, facts: &mut Facts, node: Id) {
     let mut at: Option<Id> = asked;
     for line in output.lines() {
         let text = line.text.trim();
-        if text.starts_with("# Port ") {
+        if text.starts_with("# Port") && text.contains(": Lid ") {
             if asked.is_none() {
                 at = port_of_heading(facts, node, text);
             }
@@ -69,7 +69,7 @@ fn asked_port(output: &Output, facts: &mut Facts, node: Id) -> Option<Id> {
 }
 
 /// The value of an option of the command.
-fn option<'o>(output: &'o Output, short: &str, long: &str) -> Option<&'o str> {
+pub(super) fn option<'o>(output: &'o Output, short: &str, long: &str) -> Option<&'o str> {
     let mut rest = output
         .argv
         .iter()
@@ -94,7 +94,7 @@ fn port_of_heading(facts: &mut Facts, node: Id, text: &str) -> Option<Id> {
 }
 
 /// `PortXmitWait` as the kernel writes it: `port_xmit_wait`.
-fn snake(name: &str) -> String {
+pub(super) fn snake(name: &str) -> String {
     let name = name.strip_suffix("Counter").unwrap_or(name);
     if let Some(rest) = name.strip_prefix("VL15") {
         return format!("VL15_{}", rest.to_lowercase());
