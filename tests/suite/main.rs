@@ -84,6 +84,7 @@ mod packet_path;
 mod pairs;
 mod recorded_nodes;
 mod redaction;
+mod remedies;
 mod rendered;
 mod report_length;
 mod situations;
