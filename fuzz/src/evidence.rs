@@ -40,6 +40,24 @@ pub static ADAPTERS: Outputs = Outputs {
     beside: "$ ibdev2netdev\nmlx5_0 port 1 ==> ens1 (Up)\n",
 };
 
+/// The fabric, and links as the firmware sees them.
+pub static FABRIC: Outputs = Outputs {
+    commands: &[
+        "iblinkinfo",
+        "ibqueryerrors -r",
+        "mlxlink -d mlx5_0 -m -c",
+        "mlxconfig -d mlx5_0 -e query",
+        "sminfo",
+        "ibswinfo -d lid-12",
+        "lldpctl -f json",
+        "lldpctl",
+        "networkctl lldp",
+        "perfquery -l 12",
+    ],
+    beside: "$ ibqueryerrors\nErrors for 0xa01 \"s1\"\n   GUID 0xa01 port 2: [LinkDownedCounter == 3]\n\
+        ## Summary: 9 nodes checked, 1 bad nodes found\n##          40 ports checked, 1 ports have errors\n",
+};
+
 /// Interfaces, routes, rules and neighbours.
 pub static NETWORK: Outputs = Outputs {
     commands: &[

@@ -43,6 +43,7 @@ targets! {
     site: inputs::site::run,
     evidence: evidence::run,
     adapters: |bytes| evidence::run_of(&evidence::ADAPTERS, bytes),
+    fabric: |bytes| evidence::run_of(&evidence::FABRIC, bytes),
     network: |bytes| evidence::run_of(&evidence::NETWORK, bytes),
     filter: |bytes| evidence::run_of(&evidence::FILTER, bytes),
     gpus: |bytes| evidence::run_of(&evidence::GPUS, bytes),
