@@ -41,6 +41,9 @@ pub(super) const DERIVATION: Derivation = Derivation::new(
     derive,
 );
 
+/// What stands for the interface that a job uses, where none is known.
+const ANY: &str = "any interface";
+
 /// Makes the node's flows and judges each by the rules in force.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     let ruleset = ruleset(facts, node);
@@ -577,6 +580,13 @@ pub(super) fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap
     names.retain(|name| !empty(name));
     let first = names.first().cloned();
     let unlisted = facts.members(Subject::Interface, node).err();
+    if names.is_empty() && facts.known(node, node::PASTED) == Some(true) && unlisted.is_some() {
+        // Rules that somebody pasted alone hold whatever interface there is.
+        add(
+            ANY.into(),
+            Fact::derived(true, "whatever interface a job uses"),
+        );
+    }
     let lone = open.is_none()
         && unlisted.is_none()
         && names
@@ -621,7 +631,7 @@ fn addresses(facts: &Facts, node: Id, name: &str) -> Result<Vec<(Version, Addres
     let list = found.map(|id| facts.get(id, interface::ADDRESSES));
     let list = match list {
         Some(Fact::Known(list, _)) => list,
-        _ if has_ipv4(facts, node, name) => {
+        _ if name == ANY || has_ipv4(facts, node, name) => {
             return Ok(vec![(Version::Four, AddressPair::default())]);
         }
         Some(Fact::Unknown(gap)) => return Err(gap),

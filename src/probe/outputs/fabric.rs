@@ -131,7 +131,7 @@ fn standings(links: &[Link<'_>], is_part: bool, by_mark: bool) -> Vec<Option<Sta
         let equals = groups.entry(possible).or_default();
         if pace.reaches(possible) {
             equals.full += 1;
-        } else {
+        } else if pace.width > 1 || possible.width == 1 {
             equals.below += 1;
         }
     }
@@ -141,7 +141,9 @@ fn standings(links: &[Link<'_>], is_part: bool, by_mark: bool) -> Vec<Option<Sta
         let equals = groups.get(&possible)?;
         Some(if pace.reaches(possible) {
             Standing::Full
-        } else if pace.width == 1 && possible.width > 1 || equals.full > equals.below {
+        } else if pace.width == 1 && possible.width > 1
+            || equals.full > 0 && equals.full >= equals.below
+        {
             Standing::Outlier
         } else if is_part || is_picked || equals.full + equals.below < 3 {
             Standing::Alone

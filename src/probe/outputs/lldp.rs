@@ -21,10 +21,13 @@ struct Neighbour {
 /// States what one output says.
 pub(super) fn state_neighbours(output: &Output, facts: &mut Facts, node: Id) {
     let text = output.text();
-    let neighbours = match text.find('{') {
-        _ if output.tool() == "networkctl" => output.lines().filter_map(|l| row(l.text)).collect(),
-        Some(_) => of_json(text.trim_start()),
-        None => of_text(output),
+    let begin = text.trim_start();
+    let neighbours = if output.tool() == "networkctl" {
+        output.lines().filter_map(|l| row(l.text)).collect()
+    } else if begin.starts_with(['{', '"']) {
+        of_json(begin)
+    } else {
+        of_text(output)
     };
     for one in neighbours {
         let id = facts.instance(Subject::Netdev, node, &one.interface);

@@ -19,8 +19,12 @@ const SPEEDS: [(&str, u64); 9] = [
     ("SDR", 10),
 ];
 
-/// What mlxlink recommends if there is nothing to do.
-const NO_ISSUE: &str = "No issue was observed";
+/// What mlxlink says if there is nothing to do: no issue, or a port that somebody closed.
+const NOTHING_TO_DO: [&str; 3] = [
+    "No issue was observed",
+    "No issue observed",
+    "The port is closed by command",
+];
 
 /// States what one output says of a port.
 pub(super) fn state_port(output: &Output, facts: &mut Facts, node: Id) {
@@ -59,7 +63,8 @@ pub(super) fn state_port(output: &Output, facts: &mut Facts, node: Id) {
                 }
             }
             "Recommendation" => {
-                let advice = if value == NO_ISSUE { "none" } else { value };
+                let is_none = NOTHING_TO_DO.iter().any(|words| value.starts_with(words));
+                let advice = if is_none { "none" } else { value };
                 facts.set(id, port::ADVICE, line.known(advice.into()));
             }
             "Time Since Last Clear [Min]" => {
@@ -121,12 +126,15 @@ fn phys_state(facts: &mut Facts, id: Id, value: &str, line: &OutputLine<'_>) {
     }
 }
 
+/// The most lanes of one link.
+const MOST_LANES: u64 = 16;
+
 /// `IB-HDR` on 4 lanes, `200G_4X`, `100G`.
 fn rate(speed: &str, width: u64) -> Option<BitRate> {
     let name = speed.strip_prefix("IB-").unwrap_or(speed);
     let of_lanes = SPEEDS.iter().find(|(speed, _)| *speed == name);
     let gbps = match of_lanes {
-        Some((_, gbps)) => gbps * width / 4,
+        Some((_, gbps)) => gbps * Some(width).filter(|lanes| *lanes <= MOST_LANES)? / 4,
         None => name
             .split('G')
             .next()?

@@ -23,7 +23,7 @@ const FAILED: [&str; 3] = ["ERROR", "FAIL", "FAILED"];
 /// States how the subnet manager of the node's own port is. One that was asked for by its LID may
 /// be a standby.
 pub(super) fn manager(output: &Output, facts: &mut Facts, node: Id) {
-    let is_own = !output.by_mark && asked_lid(output).is_none();
+    let is_own = !output.by_mark && !asks_another(output);
     for line in output.lines() {
         if let Some(state) = manager_state(line.text)
             && (is_own || state == "master")
@@ -43,17 +43,31 @@ fn manager_state(text: &str) -> Option<&'static str> {
     is_unanswered.then_some("unresponsive")
 }
 
-/// The LID in `sminfo -C mlx5_0 7`.
-fn asked_lid(output: &Output) -> Option<&str> {
+/// Options of sminfo(8) that have a value, and name none but the own port.
+const OWN: [&str; 8] = [
+    "-C",
+    "--Ca",
+    "-P",
+    "--Port",
+    "-t",
+    "--timeout",
+    "-s",
+    "--sm_port",
+];
+/// Those by which a manager is asked wherever it is: its GUID, a route to it.
+const OTHER: [&str; 4] = ["-G", "--Guid", "-D", "--Direct"];
+
+/// Whether a manager was asked by its LID, its GUID or a route, as in `sminfo -C mlx5_0 7`.
+fn asks_another(output: &Output) -> bool {
     let mut words = output.argv.iter().skip(1);
     while let Some(word) = words.next() {
-        if word.len() == 2 && word.starts_with('-') && &**word != "-d" {
+        if OWN.contains(&&**word) {
             words.next();
-        } else if word.starts_with(|c: char| c.is_ascii_digit()) {
-            return Some(word);
+        } else if OTHER.contains(&&**word) || word.starts_with(|c: char| c.is_ascii_digit()) {
+            return true;
         }
     }
-    None
+    false
 }
 
 /// States the parts of a switch that report an error.

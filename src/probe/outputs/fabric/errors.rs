@@ -97,7 +97,7 @@ impl<'o> ErrorList<'o> {
             self.read_port(rest, line);
         } else if let Some((before, _)) = text.split_once(" ports checked") {
             let count = before.trim_start_matches('#').trim().parse();
-            self.checked += count.unwrap_or(0);
+            self.checked = self.checked.saturating_add(count.unwrap_or(0));
         }
     }
 
@@ -143,7 +143,9 @@ impl<'o> ErrorList<'o> {
     }
 
     /// The median of each counter over all ports that were checked: what is not listed is 0. Of
-    /// fewer than three ports none is a reference.
+    /// fewer than three ports none is a reference. That links went down is compared among the ports
+    /// that list it: those that face nodes count each reboot, and uplinks count none. Where nothing
+    /// says how many were checked, the bad ports alone are listed, and errors are usual nowhere.
     fn usual_counts(&self) -> BTreeMap<&str, u64> {
         let mut listed: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for count in self.ports.iter().flat_map(|port| &port.counts) {
@@ -151,10 +153,14 @@ impl<'o> ErrorList<'o> {
             values.push(count.value);
         }
         let checked = usize::try_from(self.checked).unwrap_or(usize::MAX);
-        let middle = checked.max(self.ports.len()) / 2;
         let mut medians = BTreeMap::new();
         for (counter, mut values) in listed {
             values.sort_unstable_by_key(|value| Reverse(*value));
+            let middle = if counter == LINK_DOWNED {
+                values.len() / 2
+            } else {
+                checked / 2
+            };
             let median = values.get(middle).filter(|_| middle > 0);
             medians.insert(counter, median.copied().unwrap_or(0));
         }
