@@ -580,7 +580,9 @@ pub(super) fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap
     names.retain(|name| !empty(name));
     let first = names.first().cloned();
     let unlisted = facts.members(Subject::Interface, node).err();
-    if names.is_empty() && facts.known(node, node::PASTED) == Some(true) && unlisted.is_some() {
+    let is_pasted = facts.known(node, node::PASTED) == Some(true);
+    let has_rules = facts.ruleset(node).known().is_some();
+    if names.is_empty() && is_pasted && has_rules && unlisted.is_some() {
         // Rules that somebody pasted alone hold whatever interface there is.
         add(
             ANY.into(),
