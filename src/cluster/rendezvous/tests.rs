@@ -190,7 +190,7 @@ fn many_nodes_send_through_a_tree_and_each_unresponsive_one_is_named() {
     let port = host.port().unwrap();
     let (all_in, in_seats) = mpsc::channel();
     let (go, going) = mpsc::channel::<()>();
-    let wait = Duration::from_secs(30);
+    let wait = Duration::from_secs(45);
     let gathering = std::thread::spawn(move || host.gather(nodes, wait, 1 << 20, |_| {}));
     // The first node to join is the first to relay.
     let first = in_tree(port, killed, nodes);

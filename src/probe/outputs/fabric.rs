@@ -89,6 +89,7 @@ fn read_output<'o>(
             if said.near.node.is_none() {
                 said.near.node.clone_from(&above.node);
             }
+            said.near.guid = said.near.guid.or(above.guid);
             lines.push((line, said));
         } else {
             errors.read_line(text, line);

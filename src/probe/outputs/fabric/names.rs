@@ -7,6 +7,8 @@ use super::End;
 /// What the ends of links are called.
 pub(super) struct Names {
     by_lid: BTreeMap<u64, String>,
+    /// LIDs of nodes by their GUIDs.
+    lids: BTreeMap<u64, u64>,
     /// Descriptions that several nodes have.
     ambiguous: BTreeSet<String>,
 }
@@ -15,8 +17,11 @@ impl Names {
     pub(super) fn gather<'e>(ends: impl Iterator<Item = &'e End>) -> Self {
         let mut by_lid = BTreeMap::new();
         let mut lid_of: BTreeMap<(&str, u64), u64> = BTreeMap::new();
-        let mut ambiguous = BTreeSet::new();
+        let (mut lids, mut ambiguous) = (BTreeMap::new(), BTreeSet::new());
         for end in ends {
+            if let (Some(guid), Some(lid)) = (end.guid, end.lid) {
+                lids.entry(guid).or_insert(lid);
+            }
             let Some(node) = &end.node else {
                 continue;
             };
@@ -29,15 +34,21 @@ impl Names {
                 ambiguous.insert(node.clone());
             }
         }
-        Names { by_lid, ambiguous }
+        Names {
+            by_lid,
+            lids,
+            ambiguous,
+        }
     }
 
     /// `leaf01 port 5`; a node of which only the LID is known, or whose description others have
     /// too, is named by its LID.
     pub(super) fn name(&self, end: &End) -> String {
-        let known = end.lid.and_then(|lid| self.by_lid.get(&lid));
+        let of_guid = end.guid.and_then(|guid| self.lids.get(&guid)).copied();
+        let lid = end.lid.or(of_guid);
+        let known = lid.and_then(|lid| self.by_lid.get(&lid));
         let node = end.node.as_ref().or(known);
-        let number = match (end.lid, end.guid) {
+        let number = match (lid, end.guid) {
             (Some(lid), _) => format!("LID {lid}"),
             (None, Some(guid)) => format!("GUID {guid:#x}"),
             (None, None) => "unnamed".to_owned(),
