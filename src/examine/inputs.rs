@@ -126,8 +126,7 @@ fn of_outputs(examination: &Examination<'_>) -> anyhow::Result<Option<Vec<Report
 }
 
 /// The recordings of several texts that are of one machine: files of a bundle without its
-/// directory. Where they are of several, or one of them is
-/// empty, each stands for a node.
+/// directory. Where they are of several, or one of them is empty, each stands for a node.
 fn of_one_machine(examination: &Examination<'_>) -> Option<Vec<Recording>> {
     let given = examination.given.iter();
     let texts: Option<Vec<&Path>> = given

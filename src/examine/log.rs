@@ -61,8 +61,7 @@ fn answers(catalogue: &Catalogue, facts: &Facts, verdict: &Verdict) -> bool {
 }
 
 /// What these files hold, as `check` reads it too: a log with all that stands in it; of what tells
-/// of no run of NCCL the
-/// machines: a recording, an archive, or what tools printed.
+/// of no run of NCCL the machines: a recording, an archive, or what tools printed.
 ///
 /// # Errors
 ///

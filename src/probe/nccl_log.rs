@@ -1,9 +1,8 @@
 //! The log of a run of NCCL: read from a recording of log files, and not of a machine.
 //!
 //! Two questions: which files there are, and what is left of each ([`crate::nccl_log`]). The lines
-//! that were kept are read again here,
-//! put together to communicators and runs, and stated as facts of runs, hosts, ranks, channels,
-//! adapters, variables and events.
+//! that were kept are read again here, put together to communicators and runs, and stated as facts
+//! of runs, hosts, ranks, channels, adapters, variables and events.
 
 mod benchmark;
 mod benchmark_ranks;
@@ -67,8 +66,7 @@ const NET: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET";
 /// What shows the topology.
 const GRAPH: &str = "log with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,GRAPH";
 /// The question which files there are: `{"files":[name, …],"no_text":[name, …],"recordings":[name,
-/// …]}`, the last two of those in directories that are
-/// not read.
+/// …]}`, the last two of those in directories that are not read.
 pub fn files() -> Question {
     Question::call("nccl_log", [])
 }
@@ -602,9 +600,8 @@ impl<'d> Log<'d> {
 }
 
 /// Names that begin with the end of a truncated line, and the hosts that they are: `512g183`, where
-/// the line of `g183` follows a number
-/// without a line's end between. The process of the same number is there under the host's own name,
-/// or the name is hardly ever seen.
+/// the line of `g183` follows a number without a line's end between. The process of the same number
+/// is there under the host's own name, or the name is hardly ever seen.
 fn whole_names<'d>(files: &'d [File]) -> HashMap<&'d str, &'d str> {
     let mut lines: BTreeMap<&'d str, u64> = BTreeMap::new();
     let mut processes: BTreeSet<(u64, &'d str)> = BTreeSet::new();
