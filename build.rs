@@ -79,19 +79,15 @@ fn main() -> io::Result<()> {
             .to_str()
             .ok_or_else(|| io::Error::other("a path is no UTF-8"))?;
         let text = fs::read_to_string(path)?;
-        let (head, shown) = match text.find("\n[[example]]") {
-            Some(at) => text.split_at(at + 1),
-            None => (&*text, ""),
-        };
         let table: toml::Table =
-            (head.parse()).map_err(|e: toml::de::Error| wrong(e.to_string()))?;
+            (text.parse()).map_err(|e: toml::de::Error| wrong(e.to_string()))?;
         let id = inside
             .trim_start_matches("checks/")
             .trim_end_matches(".toml");
         for table in cases(table, id) {
             packed.push_str(&advice(&table));
             packed.push('\0');
-            examples.push_str(shown);
+            examples.push_str(&own_examples(&table));
             examples.push('\0');
             let fields = fields(&table).map_err(wrong)?;
             let limits = table.get("limits").and_then(toml::Value::as_table);
@@ -189,12 +185,23 @@ fn cases(mut head: toml::Table, id: &str) -> Vec<toml::Table> {
         .flatten()
         .filter_map(toml::Value::as_table);
     let of_head = head.contains_key("fails").then(|| head.clone());
+    head.remove("example");
     let stated = named.map(|case| {
         let mut whole = head.clone();
         whole.extend(case.clone());
         whole
     });
     of_head.into_iter().chain(stated).collect()
+}
+
+/// A case's examples, as a file that has nothing else.
+fn own_examples(case: &toml::Table) -> String {
+    let examples = case.get_key_value("example");
+    let only: toml::Table = examples
+        .map(|(key, examples)| (key.clone(), examples.clone()))
+        .into_iter()
+        .collect();
+    only.to_string()
 }
 
 /// By what a case is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which

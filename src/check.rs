@@ -151,8 +151,6 @@ pub struct Check {
     /// The file, as errors name it.
     pub path: Cow<'static, str>,
     advice: advice::AdviceSource,
-    /// Where the examples begin in the source, if they are at its end.
-    examples_at: Option<usize>,
 }
 
 impl Check {

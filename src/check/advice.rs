@@ -10,7 +10,7 @@ use crate::sentence::Sentence;
 /// The built-in checks' advice, in the order of their cases: why, fix and see, U+0001 between them, a NUL after each; compressed (zlib).
 const ADVICE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/advice.z"));
 
-/// Their examples in the same way.
+/// Their examples in the same way, each case's a TOML file of its own.
 const EXAMPLES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/examples.z"));
 
 /// A check's text for readers of its finding.
@@ -44,7 +44,7 @@ impl Check {
 
     fn unpacked(&self, number: usize) -> Advice {
         static ALL: OnceLock<String> = OnceLock::new();
-        let text = part(ALL.get_or_init(|| unpack(ADVICE)), number);
+        let text = text_number(ALL.get_or_init(|| unpack(ADVICE)), number);
         let mut parts = text.split('\u{1}');
         let mut part = || parts.next().unwrap_or_default();
         Advice {
@@ -57,20 +57,20 @@ impl Check {
 }
 
 impl AdviceSource {
-    /// The examples of a built-in check as its file has them; `None` of one that was read.
+    /// The examples of a built-in check as TOML; `None` of one that was read.
     pub(super) fn packed_examples(&self) -> Option<&'static str> {
         static ALL: OnceLock<String> = OnceLock::new();
         match self {
             AdviceSource::Read(_) => None,
             AdviceSource::Packed(number, _) => {
-                Some(part(ALL.get_or_init(|| unpack(EXAMPLES)), *number))
+                Some(text_number(ALL.get_or_init(|| unpack(EXAMPLES)), *number))
             }
         }
     }
 }
 
 /// The text of the built-in check of this number.
-fn part(all: &str, number: usize) -> &str {
+fn text_number(all: &str, number: usize) -> &str {
     all.split('\0').nth(number).unwrap_or_default()
 }
 

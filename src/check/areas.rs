@@ -143,7 +143,7 @@ pub(super) fn embedded() -> Result<Vec<Area>, CheckError> {
 
 /// Reads a file of areas.
 pub(super) fn parse(path: &str, text: &str) -> Result<Vec<Area>, CheckError> {
-    let document = Document::new(path, text, 0..text.len());
+    let document = Document::new(path, text);
     let table = document.table()?;
     let read = || {
         known_keys(&table, &["area"])?;

@@ -53,7 +53,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         joins,
         limits,
     ] = fields;
-    let subject = Subject::from_name(subject).ok_or_else(|| no("subject"))?;
+    let subject = Subject::from_name(subject).ok_or_else(|| unreadable_field("subject"))?;
     let limits: Vec<Limit> = limits.lines().map(limit).collect::<Result<_, _>>()?;
     let names = Names {
         subject,
@@ -63,10 +63,10 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         id: id_of(path.strip_prefix("checks/").unwrap_or(path)).into(),
         case: case.into(),
         title: title.to_owned(),
-        severity: Severity::from_word(severity).ok_or_else(|| no("severity"))?,
+        severity: Severity::from_word(severity).ok_or_else(|| unreadable_field("severity"))?,
         impact: match impact {
             "" => None,
-            word => Some(Impact::from_word(word).ok_or_else(|| no("impact"))?),
+            word => Some(Impact::from_word(word).ok_or_else(|| unreadable_field("impact"))?),
         },
         area: area.into(),
         subject,
@@ -89,12 +89,11 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         limits,
         source: "".into(),
         path: path.into(),
-        examples_at: None,
     })
 }
 
 fn premise(word: &str, names: Names<'_>) -> Result<CheckPremise, Complaint> {
-    let premise = Premise::from_word(word).ok_or_else(|| no("premise"))?;
+    let premise = Premise::from_word(word).ok_or_else(|| unreadable_field("premise"))?;
     let condition = typing::condition(premise.condition(), names)?;
     Ok(CheckPremise { premise, condition })
 }
@@ -103,9 +102,9 @@ fn premise(word: &str, names: Names<'_>) -> Result<CheckPremise, Complaint> {
 fn limit(line: &'static str) -> Result<Limit, Complaint> {
     let mut parts = line.split('\t');
     let (Some(name), Some(kind)) = (parts.next(), parts.next()) else {
-        return Err(no("limit"));
+        return Err(unreadable_field("limit"));
     };
-    let number = |text: &str| text.parse::<u64>().map_err(|_| no("limit"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| unreadable_field("limit"));
     let value = match kind {
         "texts" => Value::Texts(parts.map(Into::into).collect()),
         "counts" => Value::Counts(parts.map(number).collect::<Result<_, _>>()?),
@@ -115,6 +114,6 @@ fn limit(line: &'static str) -> Result<Limit, Complaint> {
     Ok((name.into(), value))
 }
 
-fn no(what: &str) -> Complaint {
+fn unreadable_field(what: &str) -> Complaint {
     Complaint::new(0..0, format!("its {what} cannot be read"))
 }

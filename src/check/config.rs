@@ -55,7 +55,7 @@ impl SiteConfig {
     ///
     /// A key, a value or a type that does not fit, with its place.
     pub fn read(path: String, text: String) -> Result<Self, CheckError> {
-        let document = Document::new(&path, &text, 0..text.len());
+        let document = Document::new(&path, &text);
         let table = document.table()?;
         let read = || {
             known_keys(&table, &KEYS)?;
@@ -88,7 +88,7 @@ impl SiteConfig {
     ///
     /// As [`read`](Self::read).
     pub fn apply(&self, catalogue: &mut Catalogue) -> Result<(), CheckError> {
-        let document = Document::new(&self.path, &self.text, 0..self.text.len());
+        let document = Document::new(&self.path, &self.text);
         let table = document.table()?;
         if let Some(item) = table.get("limits") {
             let set = as_table(item, "a table: [limits.\"directory/name\"]");

@@ -1,5 +1,6 @@
 //! Examples: the unit tests that a check's file brings along.
 
+use std::iter;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -7,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::{CheckError, Complaint};
 use super::file::{
-    Document, as_count, as_table, as_text, items, known_keys, no_choice, wrong_type,
+    Document, IN_ITS_CASE, as_count, as_table, as_text, items, known_keys, own_table, wrong_type,
 };
 use super::{Check, Outcome, lexer, typing};
 use crate::fact::value::written;
@@ -48,6 +49,15 @@ impl From<Outcome> for Expected {
     }
 }
 
+/// How the examples of a check are written.
+const LIST: &str = "a list of tables: [[example]]";
+
+/// Keys that an example once had.
+const OLD_KEYS: [&str; 3] = ["case", "verdict", "facts"];
+
+/// How a verdict and its facts are written.
+const FACTS_BEHIND_VERDICT: &str = "the verdict is the key of the facts: fails = { … }";
+
 /// An example: what is known, and what the check reports about it. What it does not mention is unknown.
 #[derive(Clone, Debug)]
 pub struct Example {
@@ -64,64 +74,46 @@ pub struct Example {
 impl Check {
     /// The examples, read from the file's text and checked against the schema.
     pub fn examples(&self) -> Result<Vec<Example>, CheckError> {
-        let (source, from) = match self.advice.packed_examples() {
-            Some(packed) => (packed, Some(0)),
-            None => (&*self.source, self.examples_at),
-        };
-        let document = Document::new(&self.path, source, from.unwrap_or(0)..source.len());
+        let source = self.advice.packed_examples().unwrap_or(&self.source);
+        let document = Document::new(&self.path, source);
         let table = document.table()?;
-        self.read_examples(&table, source, from)
+        self.read_examples(&table, source)
             .map_err(|complaint| document.error(&complaint))
     }
 
-    /// The examples of a table that is the source from there, or all of it.
-    fn read_examples(
-        &self,
-        table: &DeTable<'_>,
-        source: &str,
-        from: Option<usize>,
-    ) -> Result<Vec<Example>, Complaint> {
-        if from.is_some() {
-            known_keys(table, &["example"])
-                .map_err(|c| c.help("examples stand at the end of the file".to_owned()))?;
-        }
+    fn read_examples(&self, table: &DeTable<'_>, source: &str) -> Result<Vec<Example>, Complaint> {
         let mut examples = Vec::new();
-        for item in items(table, "example", "a list of tables: [[example]]")? {
-            let start = from.unwrap_or(0) + item.span().start;
-            let before = &source[..start.min(source.len())];
-            if self.is_shown_by(item)? {
-                examples.push(self.example(item, before.matches('\n').count() + 1)?);
-            }
+        for item in items(own_table(table, &self.case)?, "example", LIST)? {
+            let before = &source[..item.span().start.min(source.len())];
+            examples.push(self.example(item, before.matches('\n').count() + 1)?);
         }
         Ok(examples)
     }
 
-    /// Whether the example is one of this case: it names it, or names none and the case is the check's own.
-    fn is_shown_by(&self, item: &Spanned<DeValue<'_>>) -> Result<bool, Complaint> {
-        let table = as_table(item, "a table")?;
-        known_keys(table, &["about", "case", "verdict", "facts"])?;
-        let case = table.get("case").map(as_text).transpose()?;
-        Ok(case.unwrap_or(&self.id) == &*self.case)
-    }
-
     fn example(&self, item: &Spanned<DeValue<'_>>, line: usize) -> Result<Example, Complaint> {
         let table = as_table(item, "a table")?;
-        let Some(verdict) = table.get("verdict") else {
-            return Err(Complaint::new(item.span(), "the key `verdict` is missing"));
-        };
-        let word = as_text(verdict)?;
-        let Some(expected) = Expected::from_word(word) else {
-            let all: Vec<&str> = Expected::ALL.iter().map(|one| one.word()).collect();
-            return Err(no_choice("verdict", word, verdict.span(), &all));
+        if let Some(key) = table
+            .keys()
+            .find(|key| OLD_KEYS.contains(&&**key.get_ref()))
+        {
+            let complaint = Complaint::new(key.span(), format!("unknown key `{}`", key.get_ref()));
+            return Err(complaint.help(format!("{FACTS_BEHIND_VERDICT}; {IN_ITS_CASE}")));
+        }
+        let verdicts = Expected::ALL.iter().map(|one| one.word());
+        let keys: Vec<&str> = iter::once("about").chain(verdicts).collect();
+        known_keys(table, &keys)?;
+        let mut stated = (Expected::ALL.iter())
+            .filter_map(|verdict| Some((*verdict, table.get(verdict.word())?)));
+        let (Some((verdict, of_verdict)), None) = (stated.next(), stated.next()) else {
+            let complaint = Complaint::new(item.span(), "an example has one verdict");
+            return Err(complaint.help(FACTS_BEHIND_VERDICT.to_owned()));
         };
         let mut facts = Vec::new();
-        if let Some(stated) = table.get("facts") {
-            self.example_facts(stated, None, &mut facts)?;
-        }
+        self.example_facts(of_verdict, None, &mut facts)?;
         let about = table.get("about").map(as_text).transpose()?;
         Ok(Example {
             about: about.map(str::to_owned),
-            verdict: expected,
+            verdict,
             facts,
             line,
         })

@@ -26,32 +26,28 @@ const KEYS: [&str; 17] = [
 ];
 
 /// The keys of a case: its id, and what differs from what the file says of all cases.
-const CASE_KEYS: [&str; 16] = [
+const CASE_KEYS: [&str; 17] = [
     "id", "title", "severity", "impact", "area", "subject", "premise", "applies", "fails",
-    "finding", "explains", "see", "why", "fix", "joined", "limits",
+    "finding", "explains", "see", "why", "fix", "joined", "limits", "example",
 ];
 
-/// A TOML document that is a whole file, or the end of one.
+/// Where the example of a case is written.
+pub(super) const IN_ITS_CASE: &str = "write the example of a case in it: [[case.example]]";
+
+/// A TOML file.
 pub(super) struct Document<'s> {
     pub(super) path: &'s str,
-    /// The whole file.
     source: &'s str,
-    /// Which part of the file the document is.
-    part: Range<usize>,
 }
 
 impl<'s> Document<'s> {
-    pub(super) fn new(path: &'s str, source: &'s str, part: Range<usize>) -> Self {
-        Document { path, source, part }
-    }
-
-    fn text(&self) -> &'s str {
-        &self.source[self.part.clone()]
+    pub(super) fn new(path: &'s str, source: &'s str) -> Self {
+        Document { path, source }
     }
 
     /// The document's table.
     pub(super) fn table(&self) -> Result<DeTable<'s>, CheckError> {
-        match DeTable::parse(self.text()) {
+        match DeTable::parse(self.source) {
             Ok(table) => Ok(table.into_inner()),
             Err(error) => {
                 let span = error.span().unwrap_or(0..0);
@@ -62,16 +58,13 @@ impl<'s> Document<'s> {
 
     /// The error that a complaint about a place of the document is.
     pub(super) fn error(&self, complaint: &Complaint) -> CheckError {
-        let mut complaint = complaint.clone();
-        complaint.span.start += self.part.start;
-        complaint.span.end += self.part.start;
-        CheckError::at(self.path, self.source, &complaint)
+        CheckError::at(self.path, self.source, complaint)
     }
 
     /// Where a string of the document stands.
     pub(super) fn place(&self, value: &Spanned<DeValue<'_>>) -> SourceString {
         let text = value.get_ref().as_str().unwrap_or_default();
-        SourceString::of(self.text(), value.span(), text)
+        SourceString::of(self.source, value.span(), text)
     }
 }
 
@@ -85,24 +78,14 @@ pub(super) fn parse(
         let size = LARGEST >> 10;
         return Err(CheckError::whole(&path, format!("larger than {size} KiB")));
     }
-    let whole = Document::new(&path, &source, 0..source.len());
-    let mut examples_at = first_example(&source);
-    let head = Document::new(&path, &source, 0..examples_at.unwrap_or(source.len()));
-    let table = match head.table() {
-        Ok(table) if examples_at.is_none() || !table.contains_key("example") => table,
-        Err(error) if examples_at.is_none() => return Err(error),
-        // What looks like the first example is inside a long string, or is not the first: the file is read whole.
-        _ => {
-            examples_at = None;
-            whole.table()?
-        }
-    };
-    let mut checks = cases(&whole, &table, id).map_err(|complaint| whole.error(&complaint))?;
+    let document = Document::new(&path, &source);
+    let table = document.table()?;
+    let mut checks =
+        cases(&document, &table, id).map_err(|complaint| document.error(&complaint))?;
     drop(table);
     for check in &mut checks {
         check.source = source.clone();
         check.path = path.clone();
-        check.examples_at = examples_at;
     }
     Ok(checks)
 }
@@ -119,6 +102,9 @@ fn cases(document: &Document<'_>, table: &DeTable<'_>, id: &str) -> Result<Vec<C
             case: None,
         };
         checks.push(head.content(id, id)?);
+    } else if let Some(example) = table.get("example") {
+        let message = "the file's own keys state no condition that this shows";
+        return Err(Complaint::new(example.span(), message).help(IN_ITS_CASE.to_owned()));
     }
     for item in stated {
         let case = as_table(item, "a table: [[case]]")?;
@@ -136,10 +122,18 @@ fn cases(document: &Document<'_>, table: &DeTable<'_>, id: &str) -> Result<Vec<C
     Ok(checks)
 }
 
-/// Where the line `[[example]]` first stands.
-fn first_example(source: &str) -> Option<usize> {
-    let at = source.find("\n[[example]]")? + 1;
-    Some(at)
+/// The table that states a case's own keys: that of its `[[case]]`, or the whole file.
+pub(super) fn own_table<'t, 's>(
+    table: &'t DeTable<'s>,
+    case: &str,
+) -> Result<&'t DeTable<'s>, Complaint> {
+    for item in items(table, "case", "a list of tables: [[case]]")? {
+        let stated = as_table(item, "a table: [[case]]")?;
+        if stated.get("id").map(as_text).transpose()? == Some(case) {
+            return Ok(stated);
+        }
+    }
+    Ok(table)
 }
 
 /// A limit: a whole number, a quantity, or a list of whole numbers or of texts.
@@ -220,7 +214,6 @@ impl<'a, 's> Reader<'a, 's> {
             advice: AdviceSource::Read(self.advice(names)?),
             source: Cow::Borrowed(""),
             path: Cow::Borrowed(""),
-            examples_at: None,
             subject,
             limits,
         })

@@ -21,7 +21,7 @@ pub(super) const FILE: &str = "limits.toml";
 /// Sets the limits that a file names. Nothing that it says is passed over: a check, a limit or a type that does not fit is an
 /// error with its place.
 pub(super) fn apply(catalogue: &mut Catalogue, path: &str, text: &str) -> Result<(), CheckError> {
-    let document = Document::new(path, text, 0..text.len());
+    let document = Document::new(path, text);
     set(catalogue, &document, &document.table()?)
 }
 

@@ -29,15 +29,12 @@ fix = """
 """
 
 [[example]]
-verdict = "fails"
-facts   = { "port.intended" = true, "port.state" = "active", "port.rate" = "200 Gb/s", "port.max_rate" = "400 Gb/s", "port.cable_rate" = "400 Gb/s" }
+fails = { "port.intended" = true, "port.state" = "active", "port.rate" = "200 Gb/s", "port.max_rate" = "400 Gb/s", "port.cable_rate" = "400 Gb/s" }
 [[example]]
-verdict = "passes"
-facts   = { "port.intended" = true, "port.state" = "active", "port.rate" = "400 Gb/s", "port.max_rate" = "400 Gb/s", "port.cable_rate" = "800 Gb/s" }
+passes = { "port.intended" = true, "port.state" = "active", "port.rate" = "400 Gb/s", "port.max_rate" = "400 Gb/s", "port.cable_rate" = "800 Gb/s" }
 [[example]]
-about   = "The cable did not answer, and it decides."
-verdict = "unknown"
-facts   = { "port.intended" = true, "port.state" = "active", "port.rate" = "200 Gb/s", "port.max_rate" = "400 Gb/s", "port.cable_rate" = { unknown = "permission denied" } }
+about = "The cable did not answer, and it decides."
+unknown = { "port.intended" = true, "port.state" = "active", "port.rate" = "200 Gb/s", "port.max_rate" = "400 Gb/s", "port.cable_rate" = { unknown = "permission denied" } }
 "#;
 
 /// A second whole check, with a limit and of a subject far below the node.
@@ -55,20 +52,16 @@ fix = "1. (operator) Look at the switch's port counters."
 [limits]
 rate = "1 /s"
 [[example]]
-verdict = "fails"
-facts = { counter.sampled = true, counter.class = "loss", counter.rate = "2 /s" }
+fails = { counter.sampled = true, counter.class = "loss", counter.rate = "2 /s" }
 [[example]]
-verdict = "passes"
-[example.facts]
+[example.passes]
 "counter.sampled" = true
 "counter.class" = "loss"
 "counter.rate" = "30 /min"
 [[example]]
-verdict = "unknown"
-facts = { "counter.class" = "loss", "counter.rate" = "2 /s" }
+unknown = { "counter.class" = "loss", "counter.rate" = "2 /s" }
 [[example]]
-verdict = "does-not-apply"
-facts = { "counter.sampled" = false }
+does-not-apply = { "counter.sampled" = false }
 "#;
 
 /// A check from its text.

@@ -24,6 +24,8 @@ limits   = { rate = "1 /s" }
 [[case]]
 id       = "link/x"
 fails    = 'counter.rate > limit.rate'
+[[case.example]]
+fails = { counter.sampled = true, counter.rate = "2 /s" }
 [[case]]
 id       = "link/x-slowly"
 severity = "note"
@@ -31,14 +33,8 @@ applies  = ''
 fails    = 'counter.rate > limit.rate'
 finding  = "{counter} rises slowly"
 limits   = { rate = "1 /h" }
-
-[[example]]
-verdict = "fails"
-facts   = { counter.sampled = true, counter.rate = "2 /s" }
-[[example]]
-case    = "link/x-slowly"
-verdict = "passes"
-facts   = { counter.rate = "0 /s" }
+[[case.example]]
+passes = { counter.rate = "0 /s" }
 "#;
 
 fn cases() -> Vec<Check> {
@@ -83,7 +79,7 @@ fn a_case_takes_over_what_it_does_not_state() {
 }
 
 #[test]
-fn each_case_has_the_examples_that_name_it() {
+fn each_case_has_the_examples_in_it() {
     for check in cases() {
         let examples = check.examples().unwrap();
         assert_eq!(examples.len(), 1, "{}", check.case);
@@ -113,6 +109,11 @@ fn what_a_case_cannot_say_is_refused() {
             "fails    = 'counter.rate > limit.rate'\nfinding",
             "finding",
             "the key `fails` is missing",
+        ),
+        (
+            "limits   = { rate = \"1 /s\" }",
+            "[[example]]\nfails = { counter.rate = \"2 /s\" }",
+            "write the example of a case in it: [[case.example]]",
         ),
     ] {
         assert!(RISES.contains(from), "{from}");

@@ -65,9 +65,9 @@ fn files_that_make_no_sense_are_refused_with_a_reason() {
 fn examples_that_make_no_sense_are_refused_with_a_reason() {
     for (from, to, expected) in [
         (
-            "verdict = \"fails\"",
-            "verdict = \"fail\"",
-            &["there is no verdict `fail`", "write \"fails\""][..],
+            "\nfails = {",
+            "\nfail = {",
+            &["unknown key `fail`", "write `fails`"][..],
         ),
         (
             "about ",
@@ -77,7 +77,7 @@ fn examples_that_make_no_sense_are_refused_with_a_reason() {
         (
             "\"port.rate\" = \"200 Gb/s\"",
             "\"port.rat\" = \"200 Gb/s\"",
-            &["there is no fact `port.rat`", ":19:"],
+            &["there is no fact `port.rat`", ":18:"],
         ),
         (
             "\"port.rate\" = \"200 Gb/s\"",
@@ -115,14 +115,23 @@ fn examples_that_make_no_sense_are_refused_with_a_reason() {
             &["a value is missing"],
         ),
         (
-            "[[example]]\nverdict = \"fails\"",
-            "[[example]]\nabout = 'x'",
-            &["the key `verdict` is missing"],
+            "[[example]]\nfails = {",
+            "[[example]]\nabout = 'x'\n[[example]]\nfails = {",
+            &["an example has one verdict", ":17:1", "fails = { … }"],
         ),
         (
-            "[[example]]\nverdict = \"passes\"",
-            "[limits]\nx = 1\n[[example]]\nverdict = \"passes\"",
-            &["unknown key `limits`", ":20:2"],
+            "[[example]]\nfails = {",
+            "[[example]]\npasses = {}\nfails = {",
+            &["an example has one verdict"],
+        ),
+        (
+            "[[example]]\nfails = {",
+            "[[example]]\nverdict = \"fails\"\nfacts = {",
+            &[
+                "unknown key",
+                "the key of the facts: fails = { … }; write",
+                "[[case.example]]",
+            ],
         ),
     ] {
         assert!(RATE_DEGRADED.contains(from), "{from}");
