@@ -7,6 +7,7 @@ use rdma_doctor::fact::Facts;
 pub mod compressed;
 pub mod evidence;
 pub mod families;
+pub mod frames;
 pub mod handshake;
 pub mod judged;
 pub mod log;

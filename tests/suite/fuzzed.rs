@@ -38,6 +38,7 @@ macro_rules! targets {
 targets! {
     recording: inputs::recording::run,
     log: inputs::log::run,
+    frames: inputs::frames::run,
     handshake: inputs::handshake::run,
     compressed: inputs::compressed::run,
     site: inputs::site::run,
