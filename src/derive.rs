@@ -43,6 +43,7 @@ pub mod pcie_peers;
 pub mod pcie_slot;
 pub mod port_state;
 pub mod rail;
+pub mod reach;
 pub mod relations;
 pub mod setting;
 pub mod step_time;
@@ -60,6 +61,7 @@ pub fn derive(facts: &mut Facts) {
     of_nodes(facts, nodes);
     log::derive(facts);
     comparison::derive(facts);
+    reach::state(facts, None);
 }
 
 /// What is derived of all nodes together, where their facts are not here but the samples that were

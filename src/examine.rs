@@ -77,7 +77,7 @@ fn of_launch(
             of_all
         });
     }
-    let nodes = match launch::run(request, memory, sink)? {
+    let nodes = match launch::run(request, memory, &catalogue.limits, sink)? {
         Outcome::VerdictOfRank0(exit) => return Ok(exit),
         Outcome::Gathered(nodes) => nodes,
     };

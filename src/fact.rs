@@ -50,6 +50,7 @@ pub mod phrase;
 pub mod port;
 pub mod process;
 pub mod rank;
+pub mod reach;
 #[cfg(test)]
 pub(crate) mod reads;
 pub mod respondent;

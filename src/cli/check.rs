@@ -53,6 +53,9 @@ pub struct CheckArgs {
     /// So many nodes give their recordings to one, which passes them on; without it 32 above 500 nodes, and of fewer all give them to rank 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
     pub fanin: Option<u64>,
+    /// Do not try whether the nodes of a launch reach each other; without it they do where they have a key
+    #[arg(long)]
+    pub no_reach: bool,
     /// Memory for the recordings of all nodes together; a node whose recording needs more than its part is named, and the others are judged
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = memory)]
     pub memory: ClusterMemory,
@@ -156,6 +159,7 @@ fn parse_given(args: &CheckArgs) -> anyhow::Result<Option<Vec<Given>>> {
         own,
         wait: args.together.wait,
         deadline: args.ask.request().deadline(),
+        no_reach: args.no_reach,
         fanin: args.fanin,
         exit_on: args.together.exit_on,
     }))]))

@@ -96,6 +96,8 @@ pub struct LaunchRequest {
     pub wait: Duration,
     /// How long this node's own check may take.
     pub deadline: Duration,
+    /// Whether the ways between the nodes are not tried.
+    pub no_reach: bool,
     /// How many nodes give their recordings to one, where that was said.
     pub fanin: Option<u64>,
     /// Which of them exit with the verdict.

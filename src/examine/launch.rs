@@ -1,16 +1,20 @@
 //! The nodes of a launch meet: each records itself, rank 0 gathers, judges, and says the verdict.
 
 mod absent_nodes;
+mod reach;
 pub mod session;
 mod unreached;
 
 use std::cell::LazyCell;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use self::absent_nodes::{AbsentNode, absent_nodes};
 use super::budget::ClusterMemory;
@@ -22,18 +26,25 @@ use super::unusable::{BadInput, bad_usage};
 use crate::check::Catalogue;
 use crate::cluster::clock_offset::ClockOffset;
 use crate::cluster::gather_tree;
+use crate::cluster::key::Trust;
 use crate::cluster::rendezvous::{Gathered, JoinError, JoinedNode, Rendezvous};
+use crate::cluster::session::Session;
+use crate::cluster::session_steps::StepAudience;
 use crate::exit::Exit;
+use crate::fact::Limits;
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::Silent;
+use crate::measure::plan::reach::TriedWays;
 use crate::probe::together;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
 
 /// How many names are looked up at once.
 const LOOK_UPS: usize = 64;
-/// The longest verdict.
-const MOST_SAID: u64 = 64 << 10;
+/// The longest message of rank 0: a verdict, or the names of all nodes.
+const MOST_SAID: u64 = 16 << 20;
+/// The step of a session in which rank 0 says its verdict.
+const VERDICT: &str = "verdict";
 /// How long rank 0 tries to say its verdict.
 const TELLING: Duration = Duration::from_secs(10);
 
@@ -42,6 +53,16 @@ const TELLING: Duration = Duration::from_secs(10);
 struct VerdictMessage {
     exit: u8,
     headline: String,
+}
+
+/// What rank 0 says to nodes that gave their recordings.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MessageOfRank0 {
+    /// Try the ways between these nodes, by their ranks.
+    Try(BTreeMap<u64, String>),
+    /// The verdict.
+    Verdict(VerdictMessage),
 }
 
 /// What this node does, and the report where it is rank 0's.
@@ -59,7 +80,16 @@ pub struct GatheredNodes {
     expected: Option<Vec<String>>,
     silent: Vec<Silent>,
     unauthenticated: bool,
-    gathered: Gathered,
+    way: WayToNodes,
+    tried: Option<TriedWays>,
+}
+
+/// How rank 0 reaches the others until they know its verdict.
+enum WayToNodes {
+    /// As their recordings came.
+    Gathered(Box<Gathered>),
+    /// In the session in which they tried the ways between them.
+    Session(Session),
 }
 
 impl GatheredNodes {
@@ -71,6 +101,7 @@ impl GatheredNodes {
             expected: self.expected.clone(),
             silent: self.silent.clone(),
             memory,
+            tried: self.tried.as_ref(),
         };
         let mut report = many::gathered(catalogue, gathering, policy);
         report.unauthenticated = self.unauthenticated;
@@ -88,10 +119,25 @@ impl GatheredNodes {
             headline,
         };
         // Two plain members: there is nothing that JSON cannot hold.
-        let text = serde_json::to_vec(&said).unwrap_or_default();
-        let mut gathered = self.gathered;
-        for (_, deaf) in gathered.broadcast(&text, TELLING) {
-            sink.say(&format!("the verdict did not reach {deaf}"));
+        let deaf = match self.way {
+            WayToNodes::Gathered(mut gathered) => {
+                let said = MessageOfRank0::Verdict(said);
+                let text = serde_json::to_vec(&said).unwrap_or_default();
+                let deaf = gathered.broadcast(&text, TELLING);
+                deaf.into_iter().map(|(_, name)| name).collect()
+            }
+            WayToNodes::Session(session) => {
+                let value = serde_json::to_value(&said).unwrap_or_default();
+                let all = session.exchange(VERDICT, &[], StepAudience::Rank0, TELLING, value);
+                let missing = all.map(|all| all.missing).unwrap_or_default();
+                missing
+                    .into_keys()
+                    .map(|rank| session.name(rank))
+                    .collect::<Vec<_>>()
+            }
+        };
+        for name in deaf {
+            sink.say(&format!("the verdict did not reach {name}"));
         }
     }
 }
@@ -104,6 +150,7 @@ impl GatheredNodes {
 pub(super) fn run(
     request: &LaunchRequest,
     memory: ClusterMemory,
+    limits: &Limits,
     sink: &dyn Sink,
 ) -> anyhow::Result<Outcome> {
     let place = &request.place;
@@ -111,7 +158,7 @@ pub(super) fn run(
     let wait = request.deadline + request.wait;
     let fanin = gather_tree::fanin(place.nodes, request.fanin);
     if place.own.rank != 0 {
-        return guest(request, wait, fanin, sink).map(Outcome::VerdictOfRank0);
+        return guest(request, (wait, limits), fanin, sink).map(Outcome::VerdictOfRank0);
     }
     sink.say(&place.understood);
     if !place.trust.is_authenticated() {
@@ -161,14 +208,45 @@ pub(super) fn run(
         .map(|came| (came.name.clone(), std::mem::take(&mut came.message)))
         .collect();
     let all_named = place.names.len() as u64 == place.nodes;
+    let (way, tried) = way_to_nodes(request, &own, gathered, limits)?;
     Ok(Outcome::Gathered(Box::new(GatheredNodes {
         own,
         given,
         expected: all_named.then(|| place.names.clone()),
         silent,
         unauthenticated: !place.trust.is_authenticated(),
-        gathered,
+        way,
+        tried,
     })))
+}
+
+/// Whether the nodes try the ways between them: only if they have a key, and not in a run so large
+/// that most of them have no connection to rank 0.
+fn tries_ways(request: &LaunchRequest) -> bool {
+    let place = &request.place;
+    let is_star = gather_tree::fanin(place.nodes, request.fanin).is_none();
+    matches!(place.trust, Trust::Key(_)) && is_star && !request.no_reach
+}
+
+/// Has the nodes try the ways between them, where they do; and how rank 0 reaches them afterwards.
+///
+/// # Errors
+///
+/// A connection cannot be configured.
+fn way_to_nodes(
+    request: &LaunchRequest,
+    own: &Recording,
+    gathered: Gathered,
+    limits: &Limits,
+) -> anyhow::Result<(WayToNodes, Option<TriedWays>)> {
+    // What stands for another machine has no way to anybody.
+    let stands_for_another = !own.path.as_os_str().is_empty() || own.header.tree;
+    if stands_for_another || gathered.nodes.is_empty() || !tries_ways(request) {
+        return Ok((WayToNodes::Gathered(Box::new(gathered)), None));
+    }
+    let session = reach::begin(&request.place.own.name, gathered)?;
+    let tried = reach::try_ways(&session, own, limits);
+    Ok((WayToNodes::Session(session), Some(tried)))
 }
 
 /// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
@@ -229,7 +307,7 @@ fn own_recording(request: &LaunchRequest, sink: &dyn Sink) -> anyhow::Result<Rec
 
 fn guest(
     request: &LaunchRequest,
-    wait: Duration,
+    (wait, limits): (Duration, &Limits),
     fanin: Option<u64>,
     sink: &dyn Sink,
 ) -> anyhow::Result<Exit> {
@@ -260,13 +338,26 @@ fn guest(
             "rank 0 ended before it took the recording: {error}"
         ))
     })?;
-    let said = guest
-        .receive(2 * wait, MOST_SAID)
-        .map_err(|error| BadInput(format!("rank 0 ended before it said its verdict: {error}")))?;
+    let ended =
+        |error: &dyn Display| BadInput(format!("rank 0 ended before it said its verdict: {error}"));
+    let text = guest.receive(2 * wait, MOST_SAID);
+    let text = text.map_err(|error| ended(&error))?;
+    let said = match serde_json::from_slice(&text).context("what rank 0 says")? {
+        MessageOfRank0::Verdict(said) => said,
+        MessageOfRank0::Try(names) => {
+            let session = Session::for_joined_node(place.own.rank, names, guest)?;
+            reach::try_ways(&session, &recording, limits);
+            let hears = StepAudience::Rank0;
+            let said = session.exchange(VERDICT, &[], hears, 2 * wait, Value::Null);
+            let said = said.map_err(|error| ended(&error))?.values.remove(&0);
+            let said = said.ok_or_else(|| ended(&"it said none"))?;
+            let said: VerdictMessage = serde_json::from_value(said).context("its verdict")?;
+            return Ok(request.exit_on.elsewhere(Some(said.exit.into())));
+        }
+    };
     for deaf in guest.unreached_children() {
         sink.say(&format!("the verdict did not reach {deaf}"));
     }
-    let said: VerdictMessage = serde_json::from_slice(&said).context("rank 0's verdict")?;
     Ok(request.exit_on.elsewhere(Some(said.exit.into())))
 }
 

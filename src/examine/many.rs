@@ -19,6 +19,7 @@ use crate::derive::{self, comparison};
 use crate::fact::{Facts, Membership, Origin, Subject};
 use crate::live::{clock, judging_child};
 use crate::measure::plan::pairs::Silent;
+use crate::measure::plan::reach::TriedWays;
 use crate::probe;
 use crate::report::many::ManyNodesReport;
 use crate::report::{Policy, Report};
@@ -103,6 +104,8 @@ pub struct Gathering<'g> {
     pub silent: Vec<Silent>,
     /// Memory for what they gave.
     pub memory: ClusterMemory,
+    /// The ways between them, where they were tried.
+    pub tried: Option<&'g TriedWays>,
 }
 
 /// Judges what rank 0 gathered as one cluster. What is no recording is of a node that is silent.
@@ -148,6 +151,7 @@ pub fn gathered(catalogue: &Catalogue, gathering: Gathering<'_>, policy: &Policy
         cluster.table.is_silent(host, why);
     }
     cluster.expect(gathering.expected);
+    cluster.tried = gathering.tried.cloned();
     cluster.report(policy)
 }
 
@@ -272,6 +276,7 @@ pub(super) struct Cluster<'c> {
     logs: Vec<Recording>,
     unread: Vec<String>,
     nodes: usize,
+    tried: Option<TriedWays>,
     /// The time by this machine's clock, where the nodes were asked just now: waivers expire by it too.
     now: Option<String>,
 }
@@ -286,6 +291,7 @@ impl<'c> Cluster<'c> {
             logs: Vec::new(),
             unread: Vec::new(),
             nodes: 0,
+            tried: None,
             now,
         }
     }
@@ -335,7 +341,8 @@ impl<'c> Cluster<'c> {
         for subject in [Subject::Run, Subject::Benchmark] {
             facts.set_members(subject, Facts::CLUSTER, Membership::Known(none.clone()));
         }
-        let concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);
+        let mut concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);
+        concerns.extend(derive::reach::state(&mut facts, self.tried.as_ref()));
         let logs = self.logs.iter().map(|log| log.header.utc.as_str());
         let last = logs
             .chain(self.fold.last_recorded())

@@ -148,6 +148,7 @@ pub fn judge(
                 expected: None,
                 silent: others.silent,
                 memory: ClusterMemory::default(),
+                tried: None,
             };
             many::gathered(catalogue, gathering, policy)
         }

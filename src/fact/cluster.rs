@@ -9,6 +9,10 @@ subject! {
     Cluster = "cluster" from "recording";
     /// How many nodes are judged together.
     NODES: u64 = "nodes" from "derive tally";
+    /// Whether the nodes tried to reach each other.
+    TRIED: bool = "tried" from "derive reach";
+    /// Of ways between nodes that were tried: what of them was not, and why; empty if all were.
+    UNTRIED: Arc<str> = "untried" from "derive reach";
     /// The files of the log, as they were named.
     LOGS: Arc<[Arc<str>]> = "logs" from "nccl_log";
     /// Files of the directories of logs that are no text and were not read: core dumps, programs, checkpoints.

@@ -101,6 +101,8 @@ subjects! {
     Effect: effect;
     /// What pairs of nodes accuse of something.
     Suspect: suspect;
+    /// What ways between nodes that were tried accuse of something.
+    Reach: reach;
     /// A link of the InfiniBand fabric, as a tool listed it on the node.
     FabricLink: fabric_link;
     /// A switch of the InfiniBand fabric, as a tool described it on the node.
@@ -144,6 +146,7 @@ impl Subject {
             Subject::GpuNic => "GPU-adapter pair",
             Subject::Hop => "PCIe link",
             Subject::FabricLink => "fabric link",
+            Subject::Reach => "way between nodes",
             other => other.name(),
         }
     }
@@ -172,9 +175,11 @@ impl Subject {
     pub fn parent(self) -> Option<Subject> {
         Some(match self {
             Subject::Cluster => return None,
-            Subject::Comparison | Subject::Node | Subject::Run | Subject::Benchmark => {
-                Subject::Cluster
-            }
+            Subject::Comparison
+            | Subject::Node
+            | Subject::Reach
+            | Subject::Run
+            | Subject::Benchmark => Subject::Cluster,
             Subject::Host => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host

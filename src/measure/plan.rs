@@ -24,6 +24,7 @@ pub mod p2p;
 pub mod pairs;
 mod port_choice;
 pub mod rank_choice;
+pub mod reach;
 pub mod reply;
 pub mod results;
 pub mod run;

@@ -70,7 +70,7 @@ fn state(facts: &mut Facts, node: Id, results: &Results) {
             facts.know(id, suspect::SLOWED, found.slowed, &origin);
         }
         if found.problem == SuspectProblem::PacketShort {
-            let commands = mtu_commands(results, &found.ways);
+            let commands = verdict::mtu_commands(results, &found.ways);
             facts.know(id, suspect::MTU_COMMANDS, commands, &origin);
         }
         if found.problem == SuspectProblem::FasterNetwork {
@@ -102,33 +102,10 @@ fn own(results: &Results, ways: &[PairDirection]) -> Arc<[Arc<str>]> {
     names.map(|name| Arc::from(name.as_str())).collect()
 }
 
-/// What sets the MTU of interfaces that are smaller than those that send to them; where there is none, what shows the hop.
-fn mtu_commands(results: &Results, ways: &[PairDirection]) -> Arc<[Command]> {
-    let rail = |end| results.plan.rail(end);
-    let ends = || {
-        ways.iter()
-            .filter_map(|way| Some((rail(way.from)?, rail(way.to)?)))
-    };
-    let smaller = ends().filter(|(from, to)| to.mtu < from.mtu);
-    let set: BTreeSet<Command> = smaller
-        .map(|(from, to)| {
-            let mtu = from.mtu.to_string();
-            Command::filled("ip link set {} mtu {}", &[&to.interface, &mtu])
-        })
-        .collect();
-    if !set.is_empty() {
-        return set.into_iter().collect();
-    }
-    let show: BTreeSet<Command> = ends()
-        .map(|(_, to)| Command::filled("tracepath -n {}", &[&to.address.to_string()]))
-        .collect();
-    show.into_iter().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::plan::pairs::{Member, Rail, Silent};
+    use crate::measure::plan::pairs::{Extent, Member, Rail, Silent};
     use crate::measure::plan::run::Backend;
     use crate::probe::testing::{known, run as run_probe};
     use crate::source::recording::Recording;
@@ -154,6 +131,7 @@ mod tests {
         let mut results = Results::new(Plan {
             backend: Backend::Tcp,
             why: None,
+            extent: Extent::All,
             across: false,
             memory: crate::measure::plan::pairs::host_only(),
             nodes: vec![member("n1"), member("n2")],
@@ -161,6 +139,7 @@ mod tests {
                 host: "n3".into(),
                 why: "it did not connect".into(),
             }],
+            unable: Vec::new(),
             flow_ms: 100,
             again: Vec::new(),
             others: Vec::new(),
@@ -188,7 +167,7 @@ mod tests {
         assert_eq!(&*super::own(&results, &ends(1, 0)), [Arc::from("eth0")]);
         assert!(super::own(&results, &ends(1, 2)).is_empty());
         // Equal MTUs: the network between them takes less.
-        let commands = |results: &Results| super::mtu_commands(results, &ends(0, 1)).to_vec();
+        let commands = |results: &Results| verdict::mtu_commands(results, &ends(0, 1)).to_vec();
         assert_eq!(
             commands(&results),
             [Command::of_text("tracepath -n 10.0.0.1")]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
 use super::failure::Key;
-use crate::fact::{Facts, Id, Subject, event, interface, node};
+use crate::fact::{Facts, Id, Subject, event, interface, node, reach};
 
 /// The addresses of a node that others can name; none where they are pseudonyms of its recording
 /// alone.
@@ -53,8 +53,8 @@ pub fn relate(facts: &mut Facts) {
     }
 }
 
-/// What an instance that is on no node touches on one: the host of a log, and the peer that an
-/// event names.
+/// What an instance that is on no node touches on one: the host of a log, the peer that an event
+/// names, the ends of a way that was tried.
 pub(super) fn touched(facts: &Facts, id: Id) -> Box<[Key]> {
     if facts.ancestor(id, Subject::Node).is_some() {
         return Box::default();
@@ -64,7 +64,13 @@ pub(super) fn touched(facts: &Facts, id: Id) -> Box<[Key]> {
     let event = Some(id).filter(|id| facts.subject(*id) == Subject::Event);
     let peer = event.and_then(|event| peer(facts, event));
     let peer = peer.map(|address| key(Subject::Interface, &address.to_string()));
-    host.into_iter().chain(peer).collect()
+    let ends = match facts.subject(id) {
+        Subject::Reach => facts.known(id, reach::HOSTS),
+        _ => None,
+    };
+    let ends = ends.iter().flat_map(|ends| ends.iter());
+    let ends = ends.map(|name| key(Subject::Host, name));
+    host.into_iter().chain(peer).chain(ends).collect()
 }
 
 fn key(subject: Subject, name: &str) -> Key {

@@ -82,6 +82,7 @@ mod options;
 mod packaging;
 mod packet_path;
 mod pairs;
+mod reach;
 mod recorded_nodes;
 mod redaction;
 mod remedies;

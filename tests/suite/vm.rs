@@ -739,6 +739,26 @@ fn pairs_of_two_nodes_by_rdma_name_what_is_wrong_and_where() {
     assert!(wire.contains("network/queue-limits"), "{wire}");
     assert!(cause.contains("pairs/rdma-fails"), "{cause}");
 
+    // Each tried to reach the other, over sockets and by RDMA; the first time all was well.
+    let reached = |value: &Value| {
+        let mut areas = list(value, "areas").iter();
+        let area = areas.find(|area| area["area"] == "reach");
+        area.map(|area| text(area, "state").to_owned())
+    };
+    assert_eq!(reached(&clock).as_deref(), Some("examined"));
+    let reach = said_of(&out, "reach");
+    assert_eq!(reached(&reach).as_deref(), Some("examined"));
+    let fails = list(&reach, "causes").iter();
+    let mut fails = fails.filter(|cause| text(cause, "check") == "reach/rdma-fails");
+    let what = fails.next().map_or("", |cause| text(cause, "sentence"));
+    for part in [
+        "n1 to n0: RDMA writes do not arrive",
+        "packets of 512 bytes get through, those of 1024 do not",
+        "those the other way round do",
+    ] {
+        assert!(what.contains(part), "{what}");
+    }
+
     let socket = said_of(&out, "socket");
     // Sockets of emulated machines are as slow as their processors are busy.
     let mut accused_there = accused(&socket);

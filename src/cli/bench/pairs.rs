@@ -20,8 +20,9 @@ use crate::live::worker::Progress;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
 use crate::measure::plan::pairs::verdict;
-use crate::measure::plan::pairs::{NAME, Results};
+use crate::measure::plan::pairs::{Extent, NAME, Results};
 use crate::measure::run::pairs::backend_decision::{PairRequest, decide};
+use crate::measure::run::pairs::rdma::Purpose;
 use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
 use crate::report::html::charts;
 use crate::report::pairs::{Pairs, text};
@@ -125,6 +126,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
         gid_index: args.gid_index,
         memory: args.memory.of_pairs(),
         force: args.force,
+        purpose: Purpose::Measure,
     };
     let (facts, node) = own_facts(&recording);
     let decided = decide(session, (&facts, node), &request)?;
@@ -133,6 +135,7 @@ pub fn run(args: &PairsArgs) -> anyhow::Result<Exit> {
     let times = PairTimes {
         limits: &limits,
         flow: args.flow,
+        extent: Extent::All,
         across: args.across,
         once: false,
         prefix: "",

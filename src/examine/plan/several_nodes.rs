@@ -18,13 +18,16 @@ use crate::measure::plan::bisection::Bisection;
 use crate::measure::plan::memory_request::MemoryRequest;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
 use crate::measure::plan::pairs::participants::left_out;
-use crate::measure::plan::pairs::{Plan as PairPlan, Results, Silent, rail_choice, verdict};
+use crate::measure::plan::pairs::{
+    Extent, Plan as PairPlan, Results, Silent, rail_choice, verdict,
+};
 use crate::measure::plan::results::Results as CollectiveResults;
 use crate::measure::plan::run::{Backend, NAME};
 use crate::measure::plan::scope::Scopes;
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::measure::run::pairs::backend_decision::{BackendDecision, PairRequest, decide};
 use crate::measure::run::pairs::other_networks::try_other_networks;
+use crate::measure::run::pairs::rdma::Purpose;
 use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
 use crate::measure::run::progress::ShowProgress;
 use crate::measure::run::ranks::RankProcess;
@@ -172,6 +175,7 @@ impl SeveralNodes<'_> {
                 .filter(|_| backend != BackendRequest::Tcp),
             memory: MemoryRequest::Host.of_pairs(),
             force: self.plan.force,
+            purpose: Purpose::Measure,
         };
         let decided = decide(session, (&facts, node), &request)?;
         let by_sockets = decided.is_by_sockets();
@@ -185,6 +189,7 @@ impl SeveralNodes<'_> {
         let times = PairTimes {
             limits: self.limits,
             flow: FLOW,
+            extent: Extent::All,
             across: false,
             once: false,
             prefix: "",

@@ -49,6 +49,9 @@ pub struct Plan {
     /// Why it was that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+    /// Which pairs of nodes.
+    #[serde(default, skip_serializing_if = "Extent::is_all")]
+    pub extent: Extent,
     /// Whether adapters of different rails were measured too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
@@ -60,6 +63,10 @@ pub struct Plan {
     /// Those that were expected and did not come, or went away, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<Silent>,
+    /// Those that could not take part from the beginning, and why, where that is no fault of
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unable: Vec<Silent>,
     /// How long data flows one way, in milliseconds.
     pub flow_ms: u64,
     /// What was measured a second time, alone: the ends.
@@ -68,6 +75,32 @@ pub struct Plan {
     /// The other networks that all nodes have, which were tried for a moment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherNetwork>,
+}
+
+/// Which pairs of nodes are measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Extent {
+    /// All, and what they carry is compared.
+    #[default]
+    All,
+    /// Each node with the next one in a ring and with one far away: whether data gets there whole,
+    /// and not how fast.
+    Neighbours,
+}
+
+impl Extent {
+    fn is_all(&self) -> bool {
+        *self == Extent::All
+    }
+
+    /// The pairs of adapters of the same rail in rounds, all rails of two nodes at once.
+    pub fn rounds(self, nodes: usize, rails: usize) -> Vec<Vec<(End, End)>> {
+        match self {
+            Extent::All => schedule::along_rails(nodes, rails),
+            Extent::Neighbours => schedule::neighbours_along_rails(nodes, rails),
+        }
+    }
 }
 
 /// A network between all nodes that these pairs did not use.
@@ -104,10 +137,12 @@ impl Plan {
         Plan {
             backend: Backend::Tcp,
             why: None,
+            extent: Extent::All,
             across: false,
             memory: host_only(),
             nodes,
             silent: Vec::new(),
+            unable: Vec::new(),
             flow_ms,
             again: Vec::new(),
             others: Vec::new(),
@@ -385,6 +420,11 @@ impl Plan {
         rails.min().unwrap_or(0)
     }
 
+    /// The pairs of adapters of the same rail, in the rounds in which they are measured.
+    pub fn rounds(&self) -> Vec<Vec<(End, End)>> {
+        self.extent.rounds(self.nodes.len(), self.rails())
+    }
+
     /// The adapter of this place.
     pub fn rail(&self, end: End) -> Option<&Rail> {
         self.nodes.get(end.0)?.rails.get(end.1)
@@ -476,20 +516,11 @@ impl Results {
         all.iter().find(is).filter(|_| way.from.1 == way.to.1)
     }
 
-    /// The ways between adapters of the same rail, both directions.
+    /// The ways between adapters of the same rail, both directions, rail by rail.
     pub fn ways(&self) -> Vec<PairDirection> {
-        let nodes = self.plan.nodes.len();
-        let mut ways = Vec::new();
-        for rail in 0..self.plan.rails() {
-            for from in 0..nodes {
-                for to in (0..nodes).filter(|to| *to != from) {
-                    ways.push(PairDirection {
-                        from: (from, rail),
-                        to: (to, rail),
-                    });
-                }
-            }
-        }
+        let rounds = self.plan.rounds().into_iter();
+        let mut ways: Vec<PairDirection> = rounds.flatten().flat_map(both_ways).collect();
+        ways.sort_unstable_by_key(|way| (way.from.1, *way));
         ways
     }
 
@@ -667,7 +698,7 @@ impl Results {
     /// What these ways carry together, in bits per second: the most that those of one round, which
     /// were measured at once, carried in one direction.
     pub fn capacity(&self, ways: &[PairDirection]) -> f64 {
-        let rounds = schedule::along_rails(self.plan.nodes.len(), self.plan.rails());
+        let rounds = self.plan.rounds();
         let together = |of: fn(&(End, End)) -> PairDirection| {
             let carried = rounds.iter().map(move |round| {
                 let ways = round.iter().map(of).filter(|way| ways.contains(way));

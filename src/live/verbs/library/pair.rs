@@ -43,6 +43,13 @@ pub(crate) const MEASURED: Attempts = Attempts {
     retries: 6,
 };
 
+/// The attempts of a trial whose failure somebody waits for: an eighth of the time, which a machine
+/// that is not overloaded keeps easily.
+pub(crate) const TRIED: Attempts = Attempts {
+    timeout: 15,
+    ..MEASURED
+};
+
 /// The port of this side, and what its packets carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LocalEndpoint {

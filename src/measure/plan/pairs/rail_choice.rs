@@ -33,12 +33,22 @@ pub fn choose_rails(
     if !rails.is_empty() {
         return Ok(rails);
     }
+    rail_to_rank_0(facts, node, to_rank_0).map(|rail| vec![rail])
+}
+
+/// The interface with the address that reaches rank 0: by it the ranks of a job meet, too, unless
+/// somebody chose another one.
+///
+/// # Errors
+///
+/// Why the node has none, in words.
+pub fn rail_to_rank_0(facts: &Facts, node: Id, to_rank_0: Option<IpAddr>) -> Result<Rail, String> {
     let address = to_rank_0.ok_or("no address leads to rank 0")?;
     let mut interfaces = facts.below(node, Subject::Interface);
     let has = |id: &Id| addresses(facts, *id).contains(&address);
     let found = interfaces.find(has);
     let found = found.ok_or_else(|| format!("no interface has {address}"))?;
-    rail(facts, node, found, Some(address), None).map(|rail| vec![rail])
+    rail(facts, node, found, Some(address), None)
 }
 
 /// A rail that is not used, and its network.

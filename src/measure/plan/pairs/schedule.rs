@@ -1,6 +1,8 @@
 //! Which pairs of nodes are measured at the same time: every pair once, and no adapter in two pairs
 //! at once.
 
+use std::collections::BTreeSet;
+
 /// An adapter of a node: its place among the nodes, and its rail.
 pub type End = (usize, usize);
 
@@ -27,13 +29,48 @@ pub fn nodes(count: usize) -> Vec<Vec<(usize, usize)>> {
         .collect()
 }
 
+/// Each node with the next one in a ring, and with the one half the ring away: a ring alone stays
+/// in a rack for most of its pairs. In a few rounds, each node in at most one pair of a round.
+pub fn neighbours(count: usize) -> Vec<Vec<(usize, usize)>> {
+    if count < 2 {
+        return Vec::new();
+    }
+    let steps = BTreeSet::from([1, count / 2]);
+    let ends = |step: usize| (0..count).map(move |at| (at, (at + step) % count));
+    let all: BTreeSet<(usize, usize)> = (steps.into_iter().flat_map(ends))
+        .map(|(a, b)| (a.min(b), a.max(b)))
+        .collect();
+    let mut rounds: Vec<(BTreeSet<usize>, Vec<(usize, usize)>)> = Vec::new();
+    for (a, b) in all {
+        let is_free = |busy: &BTreeSet<usize>| !busy.contains(&a) && !busy.contains(&b);
+        let at = rounds.iter().position(|(busy, _)| is_free(busy));
+        let at = at.unwrap_or_else(|| {
+            rounds.push(Default::default());
+            rounds.len() - 1
+        });
+        let (busy, pairs) = &mut rounds[at];
+        busy.extend([a, b]);
+        pairs.push((a, b));
+    }
+    rounds.into_iter().map(|(_, pairs)| pairs).collect()
+}
+
 /// The pairs of adapters of the same rail in rounds: all rails of two nodes at once.
 pub fn along_rails(count: usize, rails: usize) -> Vec<Vec<(End, End)>> {
+    on_rails(nodes(count), rails)
+}
+
+/// The same of [`neighbours`].
+pub fn neighbours_along_rails(count: usize, rails: usize) -> Vec<Vec<(End, End)>> {
+    on_rails(neighbours(count), rails)
+}
+
+fn on_rails(rounds: Vec<Vec<(usize, usize)>>, rails: usize) -> Vec<Vec<(End, End)>> {
     let pairs = |round: Vec<(usize, usize)>| {
         let rails = move |(a, b)| (0..rails).map(move |rail| ((a, rail), (b, rail)));
         round.into_iter().flat_map(rails).collect()
     };
-    nodes(count).into_iter().map(pairs).collect()
+    rounds.into_iter().map(pairs).collect()
 }
 
 /// The pairs of adapters of different nodes and of different rails in rounds: as many times the
@@ -81,6 +118,26 @@ mod tests {
             };
             assert_eq!(rounds.len(), least, "{count} nodes");
         }
+    }
+
+    #[test]
+    fn neighbours_are_a_ring_and_one_far_away() {
+        for count in 0..=200 {
+            let rounds = neighbours(count);
+            let pairs = match count {
+                0 | 1 => 0,
+                2 => 1,
+                3 => 3,
+                even if even % 2 == 0 => count + count / 2,
+                _ => 2 * count,
+            };
+            assert_eq!(sound(&rounds), pairs, "{count} nodes");
+            assert!(rounds.len() <= 7, "{count} nodes: {}", rounds.len());
+        }
+        assert_eq!(neighbours(4).len(), 3);
+        let far = neighbours(64).into_iter().flatten();
+        assert_eq!(far.filter(|(a, b)| b - a == 32).count(), 32);
+        assert_eq!(sound(&neighbours_along_rails(5, 2)), 20);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::schedule::End;
 use super::verdict;
-use super::{Flow, PairDirection, Results};
+use super::{Extent, Flow, PairDirection, Results};
 use crate::fact::Limits;
 use crate::fact::suspect::SuspectProblem;
 
@@ -62,7 +62,10 @@ pub fn bad_pairs(results: &Results, limits: &Limits) -> Vec<Vec<(End, End)>> {
                 SuspectProblem::RailsApart,
                 SuspectProblem::FasterNetwork,
             ];
-            !not.contains(&suspect.problem)
+            // Who only tries is content with one failure; a lost packet may be one of many.
+            let is_final = results.plan.extent == Extent::Neighbours
+                && suspect.problem == SuspectProblem::Unreachable;
+            !not.contains(&suspect.problem) && !is_final
         })
         .flat_map(|suspect| &suspect.ways)
         // A node that did not answer was asked twice already.

@@ -3,6 +3,7 @@
 
 mod gpus;
 pub mod hopeless;
+mod mtu_commands;
 mod rails;
 mod thresholds;
 mod wording;
@@ -11,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+pub use self::mtu_commands::mtu_commands;
 pub use self::thresholds::Thresholds;
 use self::wording::{rate, suspect};
-use super::{Flow, Memory, PairDirection, Results};
+use super::{Extent, Flow, Memory, PairDirection, Plan, Results};
 use crate::fact::Limits;
 use crate::fact::suspect::SuspectProblem;
 use crate::measure::plan::pairs::outlier_attribution::{Blame, Tried, blame, cut};
@@ -113,14 +115,7 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
     // Of who went away nothing more is said.
     ways.retain(|way| !is_silent(way.from.0) && !is_silent(way.to.0));
     let reference = Reference::of(results, &ways);
-    for problem in [
-        SuspectProblem::Unreachable,
-        SuspectProblem::PacketShort,
-        SuspectProblem::RdmaFails,
-        SuspectProblem::Loss,
-        SuspectProblem::Slow,
-        SuspectProblem::Late,
-    ] {
+    for problem in problems(plan) {
         let whole = ways.iter().filter(|way| !results.missing.contains(way));
         let whole: Vec<PairDirection> = whole.copied().collect();
         let Bad { strong, all: bad } = bad(results, &whole, problem, &reference, thresholds);
@@ -173,6 +168,9 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
             ways.retain(|way| !settled.contains(way) && !settled.contains(&way.back()));
         }
     }
+    if plan.extent == Extent::Neighbours {
+        return found;
+    }
     found.extend(faster_network(results, thresholds));
     let silent: BTreeSet<usize> = (0..plan.nodes.len()).filter(|n| is_silent(*n)).collect();
     found.extend(gpus::suspects(results, &silent, thresholds));
@@ -190,8 +188,20 @@ pub fn suspects(results: &Results, limits: &Limits) -> Vec<Suspect> {
     found
 }
 
+/// What pairs are judged by, what explains more of it first. Where each node has only a few, and
+/// data flows for a moment, their rates tell nothing; and that sockets do not reach a port whose
+/// RDMA writes do is no fault: NCCL's sockets are on another interface.
+fn problems(plan: &Plan) -> Vec<SuspectProblem> {
+    use SuspectProblem::{Late, Loss, PacketShort, RdmaFails, Slow, Unreachable};
+    match (plan.extent, plan.backend) {
+        (Extent::All, _) => vec![Unreachable, PacketShort, RdmaFails, Loss, Slow, Late],
+        (Extent::Neighbours, Backend::Verbs) => vec![PacketShort, RdmaFails, Loss],
+        (Extent::Neighbours, _) => vec![Unreachable, PacketShort, Loss],
+    }
+}
+
 /// Whether connections open that way, and its large packets do not get through.
-fn has_short_packets(results: &Results, way: PairDirection) -> bool {
+pub fn has_short_packets(results: &Results, way: PairDirection) -> bool {
     let reach = results.reached(way);
     reach.is_some_and(|reach| reach.tcp.is_ok()) && short(results, way).is_some()
 }

@@ -11,6 +11,7 @@ use crate::measure::plan::pairs::{self, Gpu, Memory, Rail, Why};
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs::port_process;
 use crate::measure::run::pairs::port_process::PortProcess;
+use crate::measure::run::pairs::rdma::Purpose;
 
 /// How long a node may take to record itself and to open its ports.
 const ABLE: Duration = Duration::from_secs(90);
@@ -27,6 +28,8 @@ pub struct PairRequest<'a> {
     pub memory: Vec<Memory>,
     /// Whether GPUs take part that other processes use.
     pub force: bool,
+    /// For what ports are opened.
+    pub purpose: Purpose,
 }
 
 /// What was decided, and what this node has for it.
@@ -41,9 +44,31 @@ pub struct BackendDecision {
     pub rails: Result<Vec<Rail>, String>,
     /// The processes that have their ports, one for each rail; none where sockets are used.
     pub(super) stations: Vec<PortProcess>,
+    /// How many nodes have ports that work.
+    with_ports: usize,
 }
 
 impl BackendDecision {
+    /// Sockets over these rails, by nobody's choice.
+    pub fn by_sockets(rails: Result<Vec<Rail>, String>) -> Self {
+        BackendDecision {
+            backend: Backend::Tcp,
+            why: Why::AskedFor,
+            memory: pairs::host_only(),
+            rails,
+            stations: Vec::new(),
+            with_ports: 0,
+        }
+    }
+
+    /// Which node has no port for RDMA, where others have one.
+    pub fn ports_missing(&self) -> Option<String> {
+        match &self.why {
+            Why::Without(_) if self.with_ports > 0 => Some(self.why.words()),
+            _ => None,
+        }
+    }
+
     /// Whether sockets move the data.
     pub fn is_by_sockets(&self) -> bool {
         self.backend == Backend::Tcp
@@ -67,7 +92,7 @@ pub fn decide(
             if with_gpus {
                 assign_gpus(facts, node, &mut rails, request.force);
             }
-            open(rails, request.gid_index)
+            open(rails, request)
         }),
     };
     let ability = NodeAbility {
@@ -87,6 +112,8 @@ pub fn decide(
         .into_iter()
         .filter_map(|(rank, value)| Some((session.name(rank), serde_json::from_value(value).ok()?)))
         .collect();
+    let able_nodes = nodes.iter().filter(|(_, node)| node.unable.is_none());
+    let with_ports = able_nodes.count();
     let (backend, why) = choose_backend(&nodes);
     let memory = match (backend, nodes.first()) {
         (Backend::Verbs, Some((_, ability))) => ability.memory.clone(),
@@ -106,14 +133,18 @@ pub fn decide(
         memory,
         rails,
         stations,
+        with_ports,
     })
 }
 
 /// Opens all ports at once: only using them shows whether they work.
-fn open(rails: Vec<Rail>, gid_index: Option<u64>) -> Result<(Vec<Rail>, Vec<PortProcess>), String> {
+fn open(
+    rails: Vec<Rail>,
+    request: &PairRequest<'_>,
+) -> Result<(Vec<Rail>, Vec<PortProcess>), String> {
     let one = |rail: &Rail| {
-        let (mut station, opened) =
-            PortProcess::open(rail.device.as_deref().unwrap_or_default(), gid_index)?;
+        let device = rail.device.as_deref().unwrap_or_default();
+        let (mut station, opened) = PortProcess::open(device, request.gid_index, request.purpose)?;
         let gpu = rail.gpu.clone().map(|gpu| take_gpu(&mut station, gpu));
         Ok((station, opened, gpu))
     };

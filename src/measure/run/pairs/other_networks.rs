@@ -10,8 +10,7 @@ use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
 use crate::fact::Limits;
 use crate::measure::plan::pairs::rail_choice::UnusedRail;
-use crate::measure::plan::pairs::{self, OtherNetwork, Results, Why};
-use crate::measure::plan::run::Backend;
+use crate::measure::plan::pairs::{Extent, OtherNetwork, Results};
 use crate::measure::run::progress::ShowProgress;
 
 /// How many are tried at most.
@@ -42,16 +41,11 @@ pub fn try_other_networks(
         let Some(own) = own.iter().find(|rail| rail.network == network) else {
             continue;
         };
-        let decided = BackendDecision {
-            backend: Backend::Tcp,
-            why: Why::AskedFor,
-            memory: pairs::host_only(),
-            rails: Ok(vec![own.rail.clone()]),
-            stations: Vec::new(),
-        };
+        let decided = BackendDecision::by_sockets(Ok(vec![own.rail.clone()]));
         let times = PairTimes {
             limits,
             flow: FLOW,
+            extent: Extent::All,
             across: false,
             once: true,
             prefix: &format!("network {number} "),

@@ -12,7 +12,7 @@ use crate::live::worker::child::{self, how_its_process_ended, kill_group, wait_a
 use crate::measure::plan::pairs::Memory;
 use crate::measure::plan::reply::GpuMemory;
 use crate::measure::run::pairs::rdma::{
-    ARGUMENT, GreetingResult, OpenedPort, PortCommand, PortReply, WriteResult,
+    ARGUMENT, GreetingResult, OpenedPort, PortCommand, PortReply, Purpose, WriteResult,
 };
 
 /// How long the library may take to open a device, or to make or connect a queue pair.
@@ -27,6 +27,9 @@ const MEASURING: Duration = Duration::from_secs(75);
 pub struct PortProcess {
     device: String,
     gid_index: Option<u64>,
+    purpose: Purpose,
+    /// What its packets carry at most, where that was limited.
+    most: Option<u64>,
     /// The GPU whose memory is registered, too.
     gpu: Option<String>,
     running: Option<RunningProcess>,
@@ -39,16 +42,22 @@ struct RunningProcess {
 }
 
 impl PortProcess {
-    /// Opens a device and port (`mlx5_0/1`), with this row of its GID table if given; returns what
-    /// was opened.
+    /// Opens a device and port (`mlx5_0/1`) for this, with this row of its GID table if given;
+    /// returns what was opened.
     ///
     /// # Errors
     ///
     /// Why it cannot be used.
-    pub fn open(device: &str, gid_index: Option<u64>) -> Result<(Self, OpenedPort), String> {
+    pub fn open(
+        device: &str,
+        gid_index: Option<u64>,
+        purpose: Purpose,
+    ) -> Result<(Self, OpenedPort), String> {
         let mut station = PortProcess {
             device: device.to_owned(),
             gid_index,
+            purpose,
+            most: None,
             gpu: None,
             running: None,
         };
@@ -76,11 +85,15 @@ impl PortProcess {
         let open = PortCommand::Open {
             device: self.device.clone(),
             gid_index: self.gid_index,
+            purpose: self.purpose,
         };
         let said = self.request(&open, SETTING_UP)?;
         let PortReply::Opened(opened) = said else {
             return Err(unexpected_reply());
         };
+        if let Some(bytes) = self.most {
+            self.request(&PortCommand::Limit(bytes), SETTING_UP)?;
+        }
         if let Some(pci) = self.gpu.clone() {
             self.request(&PortCommand::Gpu(pci), TAKING)?;
         }
@@ -144,14 +157,29 @@ impl PortProcess {
         }
     }
 
-    /// Connects the queue pair to the other end's.
+    /// Has the packets of the queue pairs that follow carry so many bytes at most.
     ///
     /// # Errors
     ///
     /// What failed.
-    pub fn connect(&mut self, far: Value) -> Result<(), String> {
-        self.request(&PortCommand::Connect(far), SETTING_UP)
-            .map(|_| ())
+    pub fn limit(&mut self, bytes: u64) -> Result<(), String> {
+        self.most = Some(bytes);
+        match self.running {
+            None => Ok(()),
+            Some(_) => (self.request(&PortCommand::Limit(bytes), SETTING_UP)).map(|_| ()),
+        }
+    }
+
+    /// Connects the queue pair to the other end's; returns how many bytes its packets carry.
+    ///
+    /// # Errors
+    ///
+    /// What failed.
+    pub fn connect(&mut self, far: Value) -> Result<u64, String> {
+        match self.request(&PortCommand::Connect(far), SETTING_UP)? {
+            PortReply::Connected(bytes) => Ok(bytes),
+            _ => Err(unexpected_reply()),
+        }
     }
 
     /// Exchanges a word with the other end.

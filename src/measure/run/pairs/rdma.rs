@@ -40,7 +40,11 @@ pub enum PortCommand {
         device: String,
         /// The row of its GID table; by default the one that NCCL would choose.
         gid_index: Option<u64>,
+        /// For what.
+        purpose: Purpose,
     },
+    /// Make queue pairs whose packets carry so many bytes at most from now on.
+    Limit(u64),
     /// Open the GPU at this PCI address, and register memory of it.
     Gpu(String),
     /// Make a new queue pair, replacing an earlier one, for data in this memory.
@@ -59,6 +63,17 @@ pub enum PortCommand {
     Answer,
 }
 
+/// What a port is opened for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// To measure what its connections carry.
+    #[default]
+    Measure,
+    /// To see whether data gets there: a little of it, and a failure is known soon.
+    Try,
+}
+
 /// A reply of the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -69,6 +84,8 @@ pub enum PortReply {
     Gpu(GpuMemory),
     /// The queue pair's address, for the other end.
     Paired(Value),
+    /// The queue pair is connected; so many bytes are in its packets.
+    Connected(u64),
     /// It is done.
     Done,
     /// The result of the greeting.
@@ -153,10 +170,12 @@ mod tests {
         let open = PortCommand::Open {
             device: "rxe0/1".into(),
             gid_index: Some(3),
+            purpose: Purpose::Try,
         };
         for told in [
             PortCommand::Pair(Memory::Gpu),
             PortCommand::Write(300),
+            PortCommand::Limit(1024),
             open,
         ] {
             let line = serde_json::to_string(&told).unwrap();

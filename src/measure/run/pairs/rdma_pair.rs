@@ -35,6 +35,25 @@ pub(super) struct RdmaPair<'e> {
     pub(super) flow: Duration,
     /// Where it is at both ends.
     pub(super) memory: Memory,
+    /// Whether smaller packets are tried where data does not get there.
+    pub(super) steps_down: bool,
+}
+
+/// What packets of RDMA carry, in bytes (`enum ibv_mtu`).
+const MTUS: [u64; 4] = [2048, 1024, 512, 256];
+
+/// What came of an attempt, in which both ends agree.
+struct Attempt {
+    flow: Flow,
+    /// The bytes of its packets, where a word came through and data did not.
+    blocked: Option<u64>,
+}
+
+impl Attempt {
+    fn ended(flow: Flow) -> Box<Self> {
+        let blocked = None;
+        Box::new(Attempt { flow, blocked })
+    }
 }
 
 /// What an end knows at last of the data that came to it.
@@ -49,13 +68,20 @@ struct EndReport {
 impl RdmaPair<'_> {
     /// Gives what this end has, and hears what the other one has: where one of them is missing,
     /// neither goes on.
-    fn both<T: Serialize + DeserializeOwned>(&self, step: &str, own: &T) -> Result<T, Box<Flow>> {
+    fn both<T: Serialize + DeserializeOwned>(
+        &self,
+        step: &str,
+        own: &T,
+    ) -> Result<T, Box<Attempt>> {
         let step = format!("{} {step}", self.name);
         let wait = 2 * self.flow + PAIR;
         let value = serde_json::to_value(own).unwrap_or_default();
         let all =
             (self.session).exchange(&step, &self.members, StepAudience::Everyone, wait, value);
-        let gone = |why: String| Box::new(Flow::failed(format!("the other end is gone: {why}")));
+        let gone = |why: String| {
+            let why = format!("the other end is gone: {why}");
+            Attempt::ended(Flow::failed(why))
+        };
         let all = all.map_err(|error| gone(error.to_string()))?;
         let missing = all.missing.values().next().cloned();
         match (missing, all.values.get(&self.other)) {
@@ -70,12 +96,44 @@ impl RdmaPair<'_> {
     /// port and interface have counted.
     pub(super) fn measure(
         &self,
-        station: Option<&mut PortProcess>,
+        mut station: Option<&mut PortProcess>,
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
     ) -> Flow {
+        let first = self.attempt(station.as_deref_mut(), may, count);
+        let (Some(blocked), Some(station)) = (first.blocked, station) else {
+            return first.flow;
+        };
+        let mut flow = first.flow;
+        for bytes in MTUS.into_iter().filter(|bytes| *bytes < blocked) {
+            let limited = station.limit(bytes);
+            let smaller = RdmaPair {
+                name: format!("{} {bytes}", self.name),
+                ..*self
+            };
+            let next = smaller.attempt(Some(station), limited, count);
+            if next.blocked.is_none() {
+                if let (Some(why), None) = (&mut flow.failed, &next.flow.failed) {
+                    *why = format!(
+                        "packets of {bytes} bytes get through, those of {blocked} do not: {why}"
+                    );
+                }
+                break;
+            }
+        }
+        // The pairs that follow begin as this one did.
+        let _ = station.limit(blocked);
+        flow
+    }
+
+    fn attempt(
+        &self,
+        station: Option<&mut PortProcess>,
+        may: Result<(), String>,
+        count: &dyn Fn() -> Counted,
+    ) -> Attempt {
         self.try_to(station, may, count)
-            .unwrap_or_else(|flow| *flow)
+            .unwrap_or_else(|ended| *ended)
     }
 
     fn try_to(
@@ -83,7 +141,7 @@ impl RdmaPair<'_> {
         station: Option<&mut PortProcess>,
         may: Result<(), String>,
         count: &dyn Fn() -> Counted,
-    ) -> Result<Flow, Box<Flow>> {
+    ) -> Result<Attempt, Box<Attempt>> {
         // An end without an open port says so like any other failure.
         let mut station = station;
         let own = match (may, &mut station) {
@@ -92,24 +150,28 @@ impl RdmaPair<'_> {
             (Ok(()), Some(station)) => station.pair(self.memory),
         };
         let theirs: Result<Value, String> = self.both("open", &own)?;
-        let far = own.and(theirs).map_err(|why| Box::new(Flow::failed(why)))?;
+        let far = own.and(theirs);
+        let far = far.map_err(|why| Attempt::ended(Flow::failed(why)))?;
         let Some(station) = station else {
-            return Err(Box::new(Flow::failed("no port is open")));
+            return Err(Attempt::ended(Flow::failed("no port is open")));
         };
         let connected = station.connect(far);
         let theirs = self.both("connected", &connected)?;
-        if let Err(why) = connected.clone().and(theirs) {
-            // The kernel, or the device, has no route there.
-            let is_own = connected.is_err();
-            return Err(Box::new(Flow {
-                arrived: is_own.then_some(false),
-                ..Flow::failed(why)
-            }));
-        }
+        let connected = match connected.clone().and(theirs) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                // The kernel, or the device, has no route there.
+                let is_own = connected.is_err();
+                return Err(Attempt::ended(Flow {
+                    arrived: is_own.then_some(false),
+                    ..Flow::failed(why)
+                }));
+            }
+        };
         let own = station.greet();
         let theirs = self.both("greeted", &own)?;
         if let Some(flow) = unheard(&own, &theirs) {
-            return Err(Box::new(flow));
+            return Err(Attempt::ended(flow));
         }
         let mut written = Err(String::new());
         let (mut sender, mut receiver) = (Counted::new(), Counted::new());
@@ -150,9 +212,12 @@ impl RdmaPair<'_> {
         };
         let theirs = self.both("end", &own)?;
         let written = written.and_then(|written| theirs.right.map(|()| written));
-        Ok(Flow {
-            round_trip_ns: round_trip_ns.or(theirs.round_trip_ns),
-            ..flow(written, sender, theirs.receiver)
+        Ok(Attempt {
+            flow: Flow {
+                round_trip_ns: round_trip_ns.or(theirs.round_trip_ns),
+                ..flow(written, sender, theirs.receiver)
+            },
+            blocked: Some(connected).filter(|_| self.steps_down && !is_well),
         })
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use self::gathering::Gathering;
 use self::reach::{AT_ONCE, KNOCK};
@@ -25,7 +26,7 @@ use crate::measure::plan::pairs::schedule::{self, End};
 use crate::measure::plan::pairs::second_pass::{SecondPass, bad_pairs, keep_faster};
 use crate::measure::plan::pairs::verdict::hopeless::{Hopeless, hopeless, hopeless_on_gpus};
 use crate::measure::plan::pairs::{
-    Counted, Flow, Member, Memory, PairDirection, Plan, Rail, Results, Silent, Why, counted,
+    Counted, Extent, Flow, Member, Memory, PairDirection, Plan, Rail, Results, Silent, Why, counted,
 };
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs;
@@ -35,6 +36,8 @@ use crate::measure::run::progress::{ShowProgress, measuring};
 const CONTACTS: Duration = Duration::from_secs(60);
 /// How long the two ends of a pair wait for each other, beyond the time in which data flows.
 const PAIR: Duration = Duration::from_secs(20);
+/// With how many others a node is in a pair at most where it is tried with neighbours.
+const NEIGHBOURS: usize = 4;
 /// How long rank 0 may take to judge.
 const JUDGING: Duration = Duration::from_secs(60);
 
@@ -80,6 +83,8 @@ pub struct PairTimes<'l> {
     pub limits: &'l Limits,
     /// For how long data flows each way.
     pub flow: Duration,
+    /// Which pairs of nodes.
+    pub extent: Extent,
     /// Whether adapters of different rails are measured too.
     pub across: bool,
     /// Whether each node is in one pair only, and nothing is measured again: enough to tell networks
@@ -133,11 +138,19 @@ pub fn measure_pairs(
     let all = session.exchange(&step, &[], StepAudience::Everyone, CONTACTS, value)?;
     let mut gone: BTreeMap<u64, String> = all.missing;
     let mut nodes = Vec::new();
+    // Who only tries need not be able to.
+    let is_trial = times.extent == Extent::Neighbours;
+    let mut excused = Vec::new();
     for (rank, value) in all.values {
         match serde_json::from_value::<NodeContact>(value) {
             Ok(NodeContact {
                 unable: Some(why), ..
             }) => {
+                if is_trial {
+                    let host = session.name(rank);
+                    let why = why.clone();
+                    excused.push(Silent { host, why });
+                }
                 gone.insert(rank, why);
             }
             Ok(contact) => nodes.push(PairNode { rank, contact }),
@@ -150,6 +163,9 @@ pub fn measure_pairs(
         let why = gone.remove(&session.rank()).unwrap_or_default();
         anyhow::bail!("this node takes no part: {why}");
     };
+    if nodes.first().is_none_or(|first| first.rank != 0) {
+        anyhow::bail!("rank 0 takes no part");
+    }
     let rails = nodes.iter().map(|node| node.contact.rails.len()).min();
     let rounds = PairRounds {
         session,
@@ -163,7 +179,15 @@ pub fn measure_pairs(
         rails: rails.unwrap_or(0),
         stations: decided.stations.into_iter().map(Mutex::new).collect(),
     };
-    rounds.run(silent, gone)
+    if is_trial {
+        let is_excused = |rank: &u64| excused.iter().any(|node| node.host == session.name(*rank));
+        gone.retain(|rank, _| !is_excused(rank));
+    }
+    let results = rounds.run(silent, gone)?;
+    Ok(results.map(|mut results| {
+        results.plan.unable = excused;
+        results
+    }))
 }
 
 impl PairRounds<'_> {
@@ -180,7 +204,10 @@ impl PairRounds<'_> {
         };
         self.say("who reaches whom");
         let reach = self.reach();
-        let others = self.nodes.len() * self.rails.max(1);
+        let others = match self.times.extent {
+            Extent::All => self.nodes.len() * self.rails.max(1),
+            Extent::Neighbours => NEIGHBOURS * self.rails.max(1),
+        };
         // Each of as many as are tried at once may take its time, and the search for what packets
         // get through some more.
         let wait = (others.div_ceil(AT_ONCE) as u32) * 12 * KNOCK + PAIR;
@@ -197,7 +224,7 @@ impl PairRounds<'_> {
             Some(_) => Err("not reached".to_owned()),
             None => Ok(()),
         };
-        let mut rounds = schedule::along_rails(self.nodes.len(), self.rails);
+        let mut rounds = self.times.extent.rounds(self.nodes.len(), self.rails);
         if self.times.once {
             rounds.truncate(1);
         }
@@ -288,11 +315,8 @@ impl PairRounds<'_> {
                 bad = attempts.next(bad_pairs(&gathering.results, self.times.limits));
             }
             let number = attempts.begun;
-            let (step, value) = (
-                self.step(&format!("again {number}")),
-                serde_json::to_value(&bad)?,
-            );
-            let told = self.session.of_rank_0(&step, JUDGING, value)?;
+            let value = serde_json::to_value(&bad)?;
+            let told = self.of_rank_0(&format!("again {number}"), value)?;
             let bad: Vec<Vec<(End, End)>> =
                 serde_json::from_value(told).context("what is measured again")?;
             if bad.is_empty() {
@@ -341,10 +365,12 @@ impl PairRounds<'_> {
         Plan {
             backend: self.backend,
             why: Some(self.why.clone()),
+            extent: self.times.extent,
             across: self.times.across,
             memory: self.memory.clone(),
             nodes: self.nodes.iter().map(member).collect(),
             silent: Vec::new(),
+            unable: Vec::new(),
             flow_ms: u64::try_from(self.times.flow.as_millis()).unwrap_or(u64::MAX),
             again: Vec::new(),
             others: Vec::new(),
@@ -353,6 +379,19 @@ impl PairRounds<'_> {
 
     fn step(&self, name: &str) -> String {
         format!("{}{name}", self.times.prefix)
+    }
+
+    /// The ranks of the nodes that take part.
+    fn members(&self) -> Vec<u64> {
+        self.nodes.iter().map(|node| node.rank).collect()
+    }
+
+    /// What rank 0 says to those that take part; null if it said nothing.
+    fn of_rank_0(&self, step: &str, own: Value) -> anyhow::Result<Value> {
+        let (step, members) = (self.step(step), self.members());
+        let hears = StepAudience::Rank0;
+        let mut all = (self.session).exchange(&step, &members, hears, JUDGING, own)?;
+        Ok(all.values.remove(&0).unwrap_or_default())
     }
 
     /// One speaks for all.
@@ -379,9 +418,8 @@ impl PairRounds<'_> {
         } else {
             Hopeless::default()
         };
-        let step = self.step(&format!("hopeless {name}"));
         let value = serde_json::to_value(&own)?;
-        let told = self.session.of_rank_0(&step, JUDGING, value)?;
+        let told = self.of_rank_0(&format!("hopeless {name}"), value)?;
         serde_json::from_value(told).context("what is not tried any more")
     }
 

@@ -15,7 +15,7 @@ use crate::live::verbs::failure::LibraryCall;
 use crate::live::verbs::library::completion::{Arrival, CompletionQueue, status_words};
 use crate::live::verbs::library::context::Context;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::{LocalEndpoint, MEASURED, QueuePair, Target};
+use crate::live::verbs::library::pair::{Attempts, LocalEndpoint, QueuePair, Target};
 
 /// Bytes of a write: as perftest's `ib_write_bw`, and enough for any link.
 const PIECE: usize = 64 << 10;
@@ -26,6 +26,8 @@ const DEPTH: usize = 64;
 const AHEAD: Duration = Duration::from_millis(20);
 /// The fewest writes under way.
 const LEAST: usize = 2;
+/// How many writes are enough to see whether data gets there: 1 MB.
+pub(super) const ENOUGH_TO_SEE: usize = 16;
 /// Bytes of a word.
 const WORD: usize = 8;
 /// Words that may arrive before they are polled.
@@ -80,6 +82,7 @@ pub(super) struct Connection {
     queue: Rc<CompletionQueue>,
     region: MemoryRegion,
     near: LocalEndpoint,
+    attempts: Attempts,
     end: ConnectionEnd,
     /// The other end, once connected.
     far: Option<ConnectionEnd>,
@@ -106,7 +109,7 @@ impl Connection {
         context: &Rc<Context>,
         domain: &Rc<Domain>,
         region: MemoryRegion,
-        near: LocalEndpoint,
+        (near, attempts): (LocalEndpoint, Attempts),
         address: Address,
     ) -> Result<Self, Failure> {
         let sends = DEPTH as u32 + 8;
@@ -130,6 +133,7 @@ impl Connection {
             queue,
             region,
             near,
+            attempts,
             end,
             far: None,
         })
@@ -161,8 +165,8 @@ impl Connection {
         ))
     }
 
-    /// Connects it.
-    pub(super) fn connect(&mut self, far: ConnectionEnd) -> Result<(), Failure> {
+    /// Connects it; returns how many bytes its packets carry.
+    pub(super) fn connect(&mut self, far: ConnectionEnd) -> Result<u64, Failure> {
         let (own, theirs) = (&self.end.address, &far.address);
         if own.ethernet != theirs.ethernet {
             return Err(Failure::new(
@@ -180,10 +184,10 @@ impl Connection {
             .ready_to_receive(&self.near, &way)
             .in_call("ibv_modify_qp", format_args!("RTR, {to}"))?;
         self.pair
-            .ready_to_send(&self.near, MEASURED)
+            .ready_to_send(&self.near, self.attempts)
             .in_call("ibv_modify_qp", format_args!("RTS, {to}"))?;
         self.far = Some(far);
-        Ok(())
+        Ok(u64::from(mtu_bytes(way.mtu)))
     }
 
     /// A word each way.
@@ -226,20 +230,26 @@ impl Connection {
         }
     }
 
-    /// Writes data to the other end for `window`.
-    pub(super) fn write_for(&mut self, window: Duration) -> Result<WriteResult, Failure> {
+    /// Writes data to the other end for `window`, and so many pieces at most.
+    pub(super) fn write_for(
+        &mut self,
+        window: Duration,
+        most: Option<usize>,
+    ) -> Result<WriteResult, Failure> {
         let begun = clock::now();
         let (mut under_way, mut done, mut next) = (0, 0usize, 0);
         let mut last = begun;
         let mut rest = IdleWait::default();
         loop {
             let passed = begun.elapsed();
-            let is_over = passed >= window;
+            let is_enough = most.is_some_and(|most| done + under_way >= most);
+            let is_over = passed >= window || is_enough;
             let allowed = (done as u128 * AHEAD.as_nanos()) / passed.as_nanos().max(1);
             let allowed = usize::try_from(allowed)
                 .unwrap_or(DEPTH)
                 .clamp(LEAST, DEPTH);
-            while !is_over && under_way < allowed {
+            let room = most.map_or(allowed, |most| allowed.min(most.saturating_sub(done)));
+            while !is_over && under_way < room {
                 let from = next * PIECE..(next + 1) * PIECE;
                 let to = self.target(from.start);
                 self.pair

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::connection::{Connection, ConnectionEnd, MemoryRegion};
-use super::{OpenedPort, PortCommand, PortReply};
+use super::connection::{Connection, ConnectionEnd, ENOUGH_TO_SEE, MemoryRegion};
+use super::{OpenedPort, PortCommand, PortReply, Purpose};
 use crate::live::environment::variable;
 use crate::live::failure::Failure;
 use crate::live::verbs::address::Address;
 use crate::live::verbs::failure::LibraryCall;
 use crate::live::verbs::gpu::Gpu;
 use crate::live::verbs::library::domain::Domain;
-use crate::live::verbs::library::pair::LocalEndpoint;
+use crate::live::verbs::library::pair::{LocalEndpoint, MEASURED, TRIED};
 use crate::live::verbs::port::Port;
 use crate::live::verbs::port_request::PortRequest;
 use crate::live::verbs::registered_memory::RegisteredMemory;
@@ -46,6 +46,9 @@ struct OpenPort {
     gpu: Option<RegisteredMemory>,
     /// Which of the two the connection uses.
     of: Memory,
+    purpose: Purpose,
+    /// What packets carry at most, in bytes, where that was limited.
+    most: Option<u64>,
 }
 
 impl OpenPort {
@@ -68,10 +71,15 @@ impl PortServer {
     /// Runs a command.
     pub(super) fn run_command(&mut self, told: &PortCommand) -> PortReply {
         let said = match told {
-            PortCommand::Open { device, gid_index } => self.open(device, *gid_index),
+            PortCommand::Open {
+                device,
+                gid_index,
+                purpose,
+            } => self.open(device, *gid_index, *purpose),
+            PortCommand::Limit(bytes) => self.limit(*bytes).map(|()| PortReply::Done),
             PortCommand::Gpu(pci) => self.open_gpu(pci),
             PortCommand::Pair(of) => self.pair(*of),
-            PortCommand::Connect(far) => self.connect(far).map(|()| PortReply::Done),
+            PortCommand::Connect(far) => self.connect(far).map(PortReply::Connected),
             PortCommand::Greet => self.connected().map(|c| PortReply::Greeted(c.greet())),
             PortCommand::Write(ms) => self.write(Duration::from_millis(*ms)),
             PortCommand::Check(bytes) => self.check(*bytes).map(|()| PortReply::Done),
@@ -87,7 +95,12 @@ impl PortServer {
         said.unwrap_or_else(|failure| PortReply::Failed(failure.to_string()))
     }
 
-    fn open(&mut self, device: &str, gid_index: Option<u64>) -> Result<PortReply, Failure> {
+    fn open(
+        &mut self,
+        device: &str,
+        gid_index: Option<u64>,
+        purpose: Purpose,
+    ) -> Result<PortReply, Failure> {
         self.connection = None;
         let place = RankPlacement {
             gid_index,
@@ -112,6 +125,8 @@ impl PortServer {
             host,
             gpu: None,
             of: Memory::Host,
+            purpose,
+            most: None,
         });
         // Fails early if the device gives this user no queue pair.
         self.pair(Memory::Host)?;
@@ -145,27 +160,38 @@ impl PortServer {
             near: memory.local_target(),
             far: memory.remote_target(),
         };
+        let attempts = match open.purpose {
+            Purpose::Measure => MEASURED,
+            Purpose::Try => TRIED,
+        };
         let connection = Connection::new(
             &open.port.context,
             &open.domain,
             region,
-            open.near,
-            open.address.clone(),
+            (open.near, attempts),
+            open.address.clone().with_mtu(open.most),
         )?;
         let end = serde_json::to_value(connection.end()).unwrap_or_default();
         self.connection = Some(connection);
         Ok(PortReply::Paired(end))
     }
 
-    fn connect(&mut self, far: &serde_json::Value) -> Result<(), Failure> {
+    fn limit(&mut self, bytes: u64) -> Result<(), Failure> {
+        let open = self.open.as_mut().ok_or_else(unopened)?;
+        open.most = Some(bytes);
+        Ok(())
+    }
+
+    fn connect(&mut self, far: &serde_json::Value) -> Result<u64, Failure> {
         let far = ConnectionEnd::deserialize(far).map_err(|e| {
             Failure::new(
                 "connect",
                 format!("the other end gave something else than its address: {e}"),
             )
         })?;
-        self.connected()?.connect(far)?;
-        self.mark()
+        let bytes = self.connected()?.connect(far)?;
+        self.mark()?;
+        Ok(bytes)
     }
 
     /// Fills the memory with this end's byte, so that what arrives from the other end differs.
@@ -177,7 +203,10 @@ impl PortServer {
 
     fn write(&mut self, window: Duration) -> Result<PortReply, Failure> {
         self.mark()?;
-        self.connected()?.write_for(window).map(PortReply::Written)
+        let open = self.open.as_ref().ok_or_else(unopened)?;
+        let most = (open.purpose == Purpose::Try).then_some(ENOUGH_TO_SEE);
+        let written = self.connected()?.write_for(window, most);
+        written.map(PortReply::Written)
     }
 
     /// Checks whether the bytes that the other end wrote are in the memory; of many only the first

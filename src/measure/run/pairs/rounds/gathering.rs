@@ -40,7 +40,8 @@ impl PairRounds<'_> {
     ) -> anyhow::Result<Vec<(usize, T)>> {
         let value = serde_json::to_value(value)?;
         let step = self.step(step);
-        let all = (self.session).exchange(&step, &[], StepAudience::Rank0, wait, value)?;
+        let members = self.members();
+        let all = (self.session).exchange(&step, &members, StepAudience::Rank0, wait, value)?;
         for (rank, why) in all.missing {
             gathering.gone.entry(rank).or_insert(why);
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Carried, PAIR, PairRounds, counters};
 use crate::cluster::session_steps::StepAudience;
 use crate::measure::plan::pairs::schedule::End;
-use crate::measure::plan::pairs::{Flow, Memory, PairDirection};
+use crate::measure::plan::pairs::{Extent, Flow, Memory, PairDirection};
 use crate::measure::plan::run::Backend;
 use crate::measure::run::pairs;
 use crate::measure::run::pairs::rdma_pair::RdmaPair;
@@ -70,6 +70,7 @@ impl PairRounds<'_> {
             is_first,
             flow: self.times.flow,
             memory,
+            steps_down: self.times.extent == Extent::Neighbours,
         };
         let station = self.stations.get(way.from.1);
         let mut station = station.map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));

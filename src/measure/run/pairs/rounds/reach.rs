@@ -31,14 +31,18 @@ impl PairRounds<'_> {
         ))
     }
 
-    /// What this node reaches of all others.
+    /// What this node reaches of those with which it is in a pair.
     pub(super) fn reach(&self) -> Vec<Reach> {
-        let mut ends = Vec::new();
-        for rail in 0..self.rails {
-            // Each begins with its next, so that not all knock at one.
-            let count = self.nodes.len();
-            ends.extend((1..count).map(|by| ((self.own + by) % count, rail)));
-        }
+        let count = self.nodes.len();
+        let rounds = self.times.extent.rounds(count, self.rails).into_iter();
+        let other = |(a, b): (End, End)| match self.own {
+            own if own == a.0 => Some(b),
+            own if own == b.0 => Some(a),
+            _ => None,
+        };
+        let mut ends: Vec<End> = rounds.flatten().filter_map(other).collect();
+        // Each begins with its next, so that not all knock at one.
+        ends.sort_unstable_by_key(|(node, rail)| (*rail, (node + count - self.own) % count));
         // Over a port without an address nothing can be tried.
         ends.retain(|end| self.post((self.own, end.1), *end).is_some());
         let next = AtomicUsize::new(0);

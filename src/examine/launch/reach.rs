@@ -1,0 +1,116 @@
+//! The nodes of a launch try whether they reach each other, before rank 0 judges: each the next one
+//! in a ring and one far away, over the interface by which they met and over their RDMA ports.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{MessageOfRank0, TELLING};
+use crate::cluster::rendezvous::Gathered;
+use crate::cluster::session::Session;
+use crate::examine::one::own_facts;
+use crate::fact::Limits;
+use crate::live::worker::Progress;
+use crate::measure::plan::pairs::backend_choice::BackendRequest;
+use crate::measure::plan::pairs::{Extent, Results, host_only, rail_choice};
+use crate::measure::plan::reach::TriedWays;
+use crate::measure::run::pairs::backend_decision::{BackendDecision, PairRequest, decide};
+use crate::measure::run::pairs::rdma::Purpose;
+use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
+use crate::source::recording::Recording;
+
+/// For how long data flows each way at most.
+const FLOW: Duration = Duration::from_millis(25);
+
+/// Rank 0 begins a session with the nodes that came, and tells them who they are.
+///
+/// # Errors
+///
+/// A connection cannot be configured.
+pub(super) fn begin(own: &str, mut gathered: Gathered) -> anyhow::Result<Session> {
+    let mut names: BTreeMap<u64, String> = [(0, own.to_owned())].into();
+    let came = gathered.nodes.iter();
+    names.extend(came.map(|(rank, came)| (*rank, came.name.clone())));
+    let text = serde_json::to_vec(&MessageOfRank0::Try(names))?;
+    // Who does not hear it is missing soon.
+    gathered.broadcast(&text, TELLING);
+    Ok(Session::for_rank_0(own, gathered)?)
+}
+
+/// Tries the ways. All nodes call it; at rank 0 it returns what came of them.
+pub(super) fn try_ways(session: &Session, recording: &Recording, limits: &Limits) -> TriedWays {
+    let mut tried = TriedWays::default();
+    let by_sockets = over_meeting_interface(session, recording, limits);
+    add(
+        &mut tried,
+        "the interface by which the nodes met",
+        by_sockets,
+    );
+    let by_rdma = over_rdma(session, recording, limits);
+    add(&mut tried, "RDMA", by_rdma);
+    tried
+}
+
+/// Adds what came of one kind of way.
+fn add(tried: &mut TriedWays, what: &str, came: anyhow::Result<Option<Results>>) {
+    match came {
+        Ok(Some(results)) => {
+            let unable = results.plan.unable.iter();
+            let unable = unable.map(|node| format!("{what}: {}: {}", node.host, node.why));
+            tried.left_out.extend(unable);
+            tried.parts.push(results);
+        }
+        Ok(None) => {}
+        Err(why) => tried.left_out.push(format!("{what}: {why}")),
+    }
+}
+
+fn times<'l>(limits: &'l Limits, prefix: &'l str) -> PairTimes<'l> {
+    PairTimes {
+        limits,
+        flow: FLOW,
+        extent: Extent::Neighbours,
+        across: false,
+        once: false,
+        prefix,
+    }
+}
+
+fn over_meeting_interface(
+    session: &Session,
+    recording: &Recording,
+    limits: &Limits,
+) -> anyhow::Result<Option<Results>> {
+    let (facts, node) = own_facts(recording);
+    let rail = rail_choice::rail_to_rank_0(&facts, node, session.address());
+    let decided = BackendDecision::by_sockets(rail.map(|rail| vec![rail]));
+    measure_pairs(session, decided, &[], &times(limits, "meeting "), unseen)
+}
+
+fn over_rdma(
+    session: &Session,
+    recording: &Recording,
+    limits: &Limits,
+) -> anyhow::Result<Option<Results>> {
+    let (facts, node) = own_facts(recording);
+    let request = PairRequest {
+        backend: BackendRequest::Auto,
+        device: &[],
+        gid_index: None,
+        memory: host_only(),
+        force: false,
+        purpose: Purpose::Try,
+    };
+    let decided = decide(session, (&facts, node), &request)?;
+    drop(facts);
+    if decided.is_by_sockets() {
+        // Where no node has a port, nobody misses it.
+        return match decided.ports_missing() {
+            Some(why) => Err(anyhow::anyhow!("{why}")),
+            None => Ok(None),
+        };
+    }
+    measure_pairs(session, decided, &[], &times(limits, "rdma "), unseen)
+}
+
+/// It is over before a person reads it.
+fn unseen(_: Progress<'_>) {}

@@ -1,0 +1,120 @@
+//! What `check` of a launch says of ways between nodes: hosts that are network namespaces on one
+//! wire try to reach each other. What is planted is seen on no node, so that only the trial shows it.
+//!
+//! Needs root, `ip`, `nft` and `unshare`; elsewhere the tests are skipped and say so.
+
+use std::process::Command;
+
+use crate::bridged_hosts::{self, BridgedHosts};
+use crate::place::doctor;
+use crate::process::{Ended, Report, Running, start};
+
+const KEY: &str = "a key of the tests of reach";
+const PORT: u16 = 21_700;
+
+fn node(net: &BridgedHosts, n: usize, nodes: usize) -> Command {
+    let mut command = net.on(n, doctor());
+    command
+        .args(["check", "--format", "json", "--rank", &(n - 1).to_string()])
+        .args(["--nodes", &nodes.to_string()])
+        .args(["--rendezvous", &format!("10.77.0.1:{PORT}")])
+        .env("RDMA_DOCTOR_KEY", KEY);
+    command
+}
+
+/// What rank 0 says of so many nodes.
+fn judged(net: &BridgedHosts, nodes: usize, more: &[&str]) -> Report {
+    let begin = |n: usize| start(node(net, n, nodes).args(more));
+    let all: Vec<Running> = (1..=nodes).map(begin).collect();
+    let ended: Vec<Ended> = all.into_iter().map(Running::ends).collect();
+    for (at, one) in ended.iter().enumerate().skip(1) {
+        assert_eq!(one.status, 0, "n{}: {}", at + 1, one.err);
+    }
+    let report = ended[0].report();
+    assert_eq!(report.nodes().len(), nodes);
+    net.nothing_is_left();
+    report
+}
+
+/// The checks of ways that fail.
+fn of_ways(report: &Report) -> Vec<&str> {
+    let causes = report.0["causes"].as_array().unwrap();
+    let names = causes.iter().map(|cause| cause["check"].as_str().unwrap());
+    names.filter(|name| name.starts_with("reach/")).collect()
+}
+
+/// How the area of ways was examined.
+fn area(report: &Report) -> Option<String> {
+    let areas = report.0["areas"].as_array().unwrap();
+    let area = areas.iter().find(|area| area["area"] == "reach")?;
+    area["state"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn nodes_that_reach_each_other_are_said_to() {
+    if !bridged_hosts::can_run(&[]) {
+        return;
+    }
+    let net = BridgedHosts::new(4);
+    let report = judged(&net, 4, &[]);
+    assert_eq!(of_ways(&report), [""; 0]);
+    assert_eq!(area(&report).as_deref(), Some("examined"));
+    // Nothing is said of ways that nobody tried.
+    let report = judged(&net, 2, &["--no-reach"]);
+    assert_ne!(area(&report).as_deref(), Some("examined"));
+}
+
+#[test]
+fn a_connection_that_a_filter_drops_is_named_with_both_ends() {
+    if !bridged_hosts::can_run(&["nft"]) {
+        return;
+    }
+    let net = BridgedHosts::new(4);
+    net.shell(
+        4,
+        "nft add table inet f; nft add chain inet f c '{ type filter hook input priority 0; }'
+        nft add rule inet f c ip saddr 10.77.0.3 tcp flags '& (syn | ack) == syn' drop",
+    );
+    let report = judged(&net, 4, &[]);
+    assert_eq!(of_ways(&report), ["reach/unreachable"]);
+    let (sentence, _) = report.finding("reach/unreachable").unwrap();
+    let expected = "n3 to n4: no connection (no answer), the other way round there is one";
+    assert_eq!(sentence, expected);
+}
+
+#[test]
+fn a_node_that_loses_packets_or_takes_no_large_packets_is_named() {
+    if !bridged_hosts::can_run(&["nft"]) {
+        return;
+    }
+    let net = BridgedHosts::new(4);
+    net.shell(
+        2,
+        "nft add table inet f; nft add chain inet f c '{ type filter hook input priority 0; }'
+        nft add rule inet f c meta length '>' 1000 numgen random mod 100 '<' 8 drop",
+    );
+    let report = judged(&net, 4, &[]);
+    assert_eq!(of_ways(&report), ["reach/loses-packets"]);
+    let (sentence, nodes) = report.finding("reach/loses-packets").unwrap();
+    assert!(
+        sentence.starts_with("n2 loses what it receives"),
+        "{sentence}"
+    );
+    assert_eq!(nodes, ["n2"]);
+    net.shell(2, "nft flush ruleset");
+    net.shell(
+        3,
+        "nft add table inet f; nft add chain inet f c '{ type filter hook input priority 0; }'
+        nft add rule inet f c meta length '>' 1500 drop",
+    );
+    let report = judged(&net, 4, &[]);
+    assert_eq!(of_ways(&report), ["reach/packet-short"]);
+    let (sentence, nodes) = report.finding("reach/packet-short").unwrap();
+    let expected = "n3 receives packets of 1500 bytes at most";
+    assert!(sentence.starts_with(expected), "{sentence}");
+    assert!(
+        sentence.ends_with("; connections open and stall"),
+        "{sentence}"
+    );
+    assert_eq!(nodes, ["n3"]);
+}
