@@ -17,6 +17,7 @@ mod help_end;
 pub mod hosts;
 pub mod input;
 pub mod integrate;
+pub mod job;
 pub mod judging;
 pub mod log;
 pub mod nccl_env;
@@ -110,6 +111,8 @@ pub enum Command {
     NcclEnv(Deferred<nccl_env::NcclEnvArgs>),
     /// Read an NCCL log: was RDMA used, and what failed first
     Log(Deferred<log::LogArgs>),
+    /// Say which rank a job that hangs waits for, from dumps of PyTorch's flight recorder, NCCL's RAS, and logs
+    Job(Deferred<job::JobArgs>),
     /// Find why multi-node is slow: check, measure, ablate, and name one cause
     Triage(Deferred<triage::TriageArgs>),
     /// Draw GPUs, adapters and PCIe switches as a tree, with a matrix of distances
@@ -289,6 +292,7 @@ fn foreign(command: &Command) -> Option<Foreign> {
     let is_recorded = match command {
         Command::Check(args) => return args.foreign(),
         Command::Log(args) => return Some(args.foreign()),
+        Command::Job(args) => return Some(args.foreign()),
         Command::Test(_) => return Some(Foreign::of_several(ClusterMemory::default())),
         Command::Expect(_) => true,
         Command::Facts(args) => args.node.recording.is_some(),
@@ -310,6 +314,7 @@ fn run_command(command: &Command) -> anyhow::Result<Exit> {
         Command::Facts(args) => facts::run(args),
         Command::NcclEnv(args) => nccl_env::run(args),
         Command::Log(args) => log::run(args),
+        Command::Job(args) => job::run(args),
         Command::Triage(args) => triage::run(args),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),

@@ -3,6 +3,7 @@
 //! ```text
 //! fact            the schema: subjects, their facts, types, units, origins; three-valued knowledge
 //! source          Question, Answer, Refusal; recordings, their format, redaction
+//! trace           reads what ranks recorded of their collectives
 //! nccl_log        reads NCCL's logs into recognised lines
 //! live            the only code that asks the machine, and the child processes that isolate it
 //! probe           asks questions and parses the replies into facts: never disturbs
@@ -53,4 +54,5 @@ pub mod small_sort;
 pub mod source;
 pub mod terminal;
 pub mod tool_output;
+pub mod trace;
 pub mod whole;

@@ -47,6 +47,7 @@ pub mod setting;
 pub mod storage;
 pub mod together;
 pub mod topology;
+mod trace;
 pub mod tuning;
 pub mod verbs;
 
@@ -148,7 +149,7 @@ pub static OUTPUTS: &[Probe] = &[outputs::PROBE];
 pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     // A recording of a machine is none of a log; if a log is given too, its runs are stated all the same.
     let origin = Origin::derived("no log was given");
-    for subject in [Subject::Benchmark, Subject::Run] {
+    for subject in [Subject::Benchmark, Subject::Run, Subject::Trace] {
         facts.set_members(subject, Facts::CLUSTER, Membership::Known(origin.clone()));
     }
     state_node(recording, facts)

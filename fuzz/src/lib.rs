@@ -17,6 +17,7 @@ pub mod reply;
 pub mod site;
 pub mod tables;
 pub mod texts;
+pub mod traces;
 pub mod verdicts;
 
 /// The project's recordings. The fuzzer's own folder lies below the project's, whose tests try the

@@ -353,6 +353,20 @@ fn say_unread(unread: &[String], sink: &dyn Sink) {
     }
 }
 
+/// These files read together, if one of them holds what ranks recorded of their collectives: such
+/// records are judged together, with logs beside them.
+pub(super) fn read_traces<P: AsRef<Path>>(paths: &[P]) -> Option<Recording> {
+    if !paths
+        .iter()
+        .any(|path| live::log::holds_trace(path.as_ref()))
+    {
+        return None;
+    }
+    let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
+    let log = read_logs(&paths, None).ok()?;
+    nccl_log::tells_of_run(&log).then_some(log)
+}
+
 /// What a text holds: a log of any length, or what tools printed.
 pub(super) fn read_text(path: &Path, sink: &dyn Sink) -> FoundOutputs {
     let Ok(log) = read_logs(&[path.to_owned()], None) else {
@@ -372,6 +386,9 @@ pub(super) fn read_text(path: &Path, sink: &dyn Sink) -> FoundOutputs {
 
 /// What a text, an archive or a directory holds.
 pub(super) fn read_outputs(path: &Path, sink: &dyn Sink) -> FoundOutputs {
+    if let Some(log) = read_traces(&[path]) {
+        return FoundOutputs::Outputs(vec![log]);
+    }
     let nothing = |why: &str| FoundOutputs::Nothing(format!("{}: {why}", terminal::path(path)));
     let FoundTexts { texts, left_out } = match live::evidence::read(path) {
         Ok(found) => found,

@@ -7,7 +7,8 @@ use std::thread::Builder;
 use super::budget::{self, REPORTING};
 use super::examination::{Examination, Show};
 use super::given::{
-    FoundOutputs, Given, probing_deadline, read_outputs, read_outputs_beside, read_text, stem,
+    FoundOutputs, Given, probing_deadline, read_outputs, read_outputs_beside, read_text,
+    read_traces, stem,
 };
 use super::one::Judged;
 use super::recorded_input::read_logs;
@@ -139,8 +140,9 @@ fn of_one_machine(examination: &Examination<'_>) -> Option<Vec<Recording>> {
     if examination.each || examination.expected.is_some() {
         return None;
     }
-    budget::file(paths.first()?, || {
-        read_outputs_beside(&paths, examination.sink)
+    budget::file(paths.first()?, || match read_traces(&paths) {
+        Some(log) => Some(vec![log]),
+        None => read_outputs_beside(&paths, examination.sink),
     })
     .ok()?
 }

@@ -35,7 +35,12 @@ pub fn judged(catalogue: &Catalogue, recordings: &[Recording], policy: &Policy) 
 
 /// Whether a log can answer the check: by its runs and results, or by what tools printed of nodes.
 pub fn is_of_log(check: &Check) -> bool {
-    let of_log = |s| matches!(s, Subject::Run | Subject::Benchmark | Subject::Node);
+    let of_log = |s| {
+        matches!(
+            s,
+            Subject::Run | Subject::Trace | Subject::Benchmark | Subject::Node
+        )
+    };
     check.id.starts_with("log/") || check.subject.scope().any(of_log)
 }
 

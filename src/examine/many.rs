@@ -338,7 +338,7 @@ impl<'c> Cluster<'c> {
             probe::nccl_log::establish(log, &mut facts);
         }
         let none = Origin::derived("no log was given");
-        for subject in [Subject::Run, Subject::Benchmark] {
+        for subject in [Subject::Run, Subject::Benchmark, Subject::Trace] {
             facts.set_members(subject, Facts::CLUSTER, Membership::Known(none.clone()));
         }
         let mut concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);

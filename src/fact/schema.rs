@@ -111,6 +111,10 @@ subjects! {
     Waiver: waiver;
     /// An item of the site's inventory for the node.
     Inventory: inventory;
+    /// What the ranks of a job recorded of their collectives.
+    Trace: trace;
+    /// What ranks of a job wait for.
+    Stall: stall;
     /// A run of NCCL in a log.
     Run: run;
     /// Results of a benchmark that are in a log.
@@ -178,8 +182,10 @@ impl Subject {
             Subject::Comparison
             | Subject::Node
             | Subject::Reach
+            | Subject::Trace
             | Subject::Run
             | Subject::Benchmark => Subject::Cluster,
+            Subject::Stall => Subject::Trace,
             Subject::Host => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host

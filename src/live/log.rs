@@ -22,10 +22,13 @@ use crate::source::recording::{Recording, ZSTD_MAGIC};
 use crate::source::wire::{self, Header, Line};
 use crate::source::{Errno, Question, Refusal, Reply};
 use crate::terminal;
+use crate::trace;
 
 /// The name for standard input.
 pub const STANDARD_INPUT: &str = "-";
 
+/// Bytes that tell whether a file is a dump of a rank.
+const TRACE_HEAD: u64 = 4096;
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -133,7 +136,48 @@ pub fn read(path: &Path, limits: Limits, deadline: Option<Instant>) -> io::Resul
     }
     let head = first.get(..length).unwrap_or(&[]).to_vec();
     let whole = io::Cursor::new(head.clone()).chain(input);
-    Ok(feed(unpacked(&head, whole)?, limits))
+    let mut whole = unpacked(&head, whole)?;
+    let mut first = Vec::new();
+    let outcome = whole.by_ref().take(TRACE_HEAD).read_to_end(&mut first);
+    if trace::may_be_trace(&first) {
+        return Ok(read_trace(first, whole, limits));
+    }
+    let broken_off = BrokenOff(outcome.err());
+    Ok(feed(
+        io::Cursor::new(first).chain(broken_off).chain(whole),
+        limits,
+    ))
+}
+
+/// The error with which a stream broke off, if it did, once more for who reads on.
+struct BrokenOff(Option<io::Error>);
+
+impl Read for BrokenOff {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// What ranks recorded of their collectives; where it cannot be read, that it was not.
+fn read_trace(mut bytes: Vec<u8>, rest: impl Read, limits: Limits) -> Digest {
+    let outcome = rest.take(trace::LARGEST).read_to_end(&mut bytes);
+    let mut digest = Digest::default();
+    if trace::is_text_of_log(&bytes) {
+        // Somebody may have written NCCL's lines to the same file.
+        let read = feed(bytes.as_slice(), limits);
+        if !read.processes.is_empty() {
+            digest = read;
+        }
+    }
+    digest.bytes = bytes.len() as u64;
+    match trace::read(&bytes) {
+        Ok(found) => digest.trace = found.map(Box::new),
+        Err(why) => digest
+            .not_read
+            .push(LeftOut::counted(1, "dump", why.to_string())),
+    }
+    digest.broken_off = outcome.err().map(|error| error.to_string());
+    digest
 }
 
 fn feed(mut input: impl Read, limits: Limits) -> Digest {
@@ -159,6 +203,28 @@ fn feed(mut input: impl Read, limits: Limits) -> Digest {
         }
     };
     reader.finish(broken_off)
+}
+
+/// Whether a file, or one of a directory, begins like what ranks recorded of their collectives.
+#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
+pub fn holds_trace(path: &Path) -> bool {
+    if !path.is_file() {
+        let below = FoundFiles::below(path).ok().flatten();
+        let files = below.map(|found| found.logs).unwrap_or_default();
+        return files.iter().any(|file| file.is_file() && holds_trace(file));
+    }
+    let head = || -> io::Result<Vec<u8>> {
+        let mut file = open_input(path)?;
+        let mut magic = Vec::new();
+        file.by_ref().take(6).read_to_end(&mut magic)?;
+        let mut head = Vec::new();
+        let whole = io::Cursor::new(magic.clone()).chain(file);
+        unpacked(&magic, whole)?
+            .take(TRACE_HEAD)
+            .read_to_end(&mut head)?;
+        Ok(head)
+    };
+    head().is_ok_and(|head| trace::may_be_trace(&head))
 }
 
 /// Whether a file begins like a recording of this program. What is read from a stream to see it would be lost.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::left_out::{self, LeftOut};
 use crate::tool_output::{self, Block};
+use crate::trace::Trace;
 
 /// The digest of one file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub struct Digest {
     /// What launchers say of the number of nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub launches: Vec<super::launch::Launch>,
+    /// What ranks recorded of their collectives, where the file holds that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<Trace>>,
     /// What else there was no room for: processes, kinds of channels, outputs of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_read: Vec<LeftOut>,
@@ -55,6 +59,7 @@ impl Digest {
     pub fn is_recognised(&self) -> bool {
         let mut outputs = self.outputs.iter();
         !(self.kept.is_empty() && self.signs.is_empty() && self.launches.is_empty())
+            || self.trace.is_some()
             || outputs.any(|block| block.tool() == "log" || tool_output::is_read(&block.argv))
     }
 

@@ -575,6 +575,7 @@ impl Gather {
             not_read,
             signs: self.signs.finish(),
             launches: self.launches.finish(),
+            trace: None,
             broken_off,
         }
     }

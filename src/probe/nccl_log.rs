@@ -92,7 +92,7 @@ pub fn establish(recording: &Recording, facts: &mut Facts) {
 }
 
 /// The file's name, and what is left of it.
-type File = (Arc<str>, Digest);
+pub(super) type File = (Arc<str>, Digest);
 
 /// The files of a recording of logs in which something is recognised.
 pub fn recognised(recording: &Recording) -> Vec<Arc<str>> {
@@ -162,7 +162,9 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
         Fact::Known(names, origin) => (names, origin),
         Fact::Unknown(gap) => {
             let members = Membership::Unknown(gap);
-            facts.set_members(Subject::Benchmark, Facts::CLUSTER, members.clone());
+            for subject in [Subject::Benchmark, Subject::Trace] {
+                facts.set_members(subject, Facts::CLUSTER, members.clone());
+            }
             facts.set_members(Subject::Run, Facts::CLUSTER, members);
             return;
         }
@@ -198,6 +200,7 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
     let log = Log::of(&files, missing.clone());
     log.state(facts);
     benchmark::state(&files, &missing, &origin, facts);
+    super::trace::state(&files, &missing, &origin, facts);
     let members = Membership::known_unless(missing, origin);
     facts.set_members(Subject::Run, Facts::CLUSTER, members);
 }

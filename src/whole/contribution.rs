@@ -175,6 +175,7 @@ pub fn is_empty(facts: &Facts) -> bool {
     let subjects = [
         Subject::Device,
         Subject::Run,
+        Subject::Trace,
         Subject::Benchmark,
         Subject::Measurement,
     ];

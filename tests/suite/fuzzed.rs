@@ -57,6 +57,7 @@ targets! {
     topology: |bytes| reply::run(&families::TOPOLOGY, bytes),
     machines: inputs::machines::run,
     texts: inputs::texts::run,
+    traces: inputs::traces::run,
     tables: inputs::tables::run,
     verdicts: inputs::verdicts::run,
 }

@@ -7,20 +7,31 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 
 /// A room, and the rooms or modules that its code may import besides itself and the leaves. Tests may import more.
-pub(crate) const ROOMS: [(&str, &[&str]); 16] = [
+pub(crate) const ROOMS: [(&str, &[&str]); 17] = [
     // An origin is a question, and a gap is a refusal: the words of `source` in which a fact says where it comes from.
     ("fact", &["source::question", "source::refusal"]),
     // Host names in the lines of a log are found by the reader of these lines, so that they are redacted.
-    ("source", &["nccl_log"]),
-    ("nccl_log", &["tool_output"]),
+    ("source", &["nccl_log", "trace"]),
+    ("nccl_log", &["tool_output", "trace"]),
+    ("trace", &[]),
     ("tool_output", &[]),
     // A run is a question: what makes the questions also reads the replies, so that both agree.
     ("measure::plan", &["source", "fact"]),
     // A log is read in bounded memory only by what knows which lines matter.
-    ("live", &["source", "fact", "measure::plan", "nccl_log"]),
+    (
+        "live",
+        &["source", "fact", "measure::plan", "nccl_log", "trace"],
+    ),
     (
         "probe",
-        &["source", "fact", "nccl_log", "tool_output", "measure::plan"],
+        &[
+            "source",
+            "fact",
+            "nccl_log",
+            "tool_output",
+            "trace",
+            "measure::plan",
+        ],
     ),
     ("derive", &["fact", "measure::plan"]),
     ("check", &["fact"]),

@@ -89,6 +89,7 @@ mod remedies;
 mod rendered;
 mod report_length;
 mod situations;
+mod stalls;
 mod strangers;
 mod style;
 mod texts_beside;

@@ -49,6 +49,7 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "wpa_cli",
         ],
     ),
+    ("its output is read as a file of its own", &["ncclras"]),
     (
         "it runs another command, whose output counts",
         &["mpirun", "sort", "srun", "ssh", "timeout", "while"],
@@ -77,6 +78,7 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "lsof",
             "nstat",
             "ps",
+            "py-spy",
             "ss",
             "top",
         ],

@@ -10,6 +10,7 @@ use super::{is_recording, utf16};
 use crate::live::files::open_input;
 use crate::live::packed::is_packed;
 use crate::small_sort;
+use crate::trace::is_binary_trace;
 
 /// How deep directories are looked into.
 const DEPTH: usize = 16;
@@ -62,7 +63,7 @@ impl FoundFiles {
             } else if path.is_file() {
                 // A file that cannot be opened counts as a log, because its content is unknown.
                 let list = match head(&path) {
-                    Ok(head) if !is_text(&head) => &mut self.no_text,
+                    Ok(head) if !is_text(&head) && !is_binary_trace(&head) => &mut self.no_text,
                     Ok(_) if is_recording(&path) => &mut self.recordings,
                     _ => &mut self.logs,
                 };

@@ -559,6 +559,7 @@ pub fn tells_of_run(digest: &Digest) -> bool {
         && digest.kept.iter().any(is_evidence);
     let is_benchmark = |block: &&Block| !is_of_stated_ports(block);
     has_run
+        || digest.trace.is_some()
         || is_event
         || is_of_nccl
         || !digest.processes.is_empty()

@@ -1,7 +1,7 @@
 //! What tools printed into a log, a sentence each.
 
 use crate::fact::benchmark::{self, BenchmarkTool};
-use crate::fact::{Facts, Id, Subject, cluster, node};
+use crate::fact::{Facts, Id, Subject, cluster, node, trace};
 use crate::report::plural;
 use crate::sentence::Sentence;
 
@@ -15,7 +15,10 @@ pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
         Some(values) => values.into(),
         None => format!("outputs of {}", tools.join(", ")).into(),
     });
-    benchmarks.chain(tools).collect()
+    let traces = facts.all(Subject::Trace);
+    let traces = traces.filter_map(|id| facts.known(id, trace::SUMMARY));
+    let traces = traces.map(|said| Sentence::from(said.to_string()));
+    benchmarks.chain(tools).chain(traces).collect()
 }
 
 /// `ibstat: 8 ports, 7 active, mlx5_5/1 down; …`

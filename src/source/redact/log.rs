@@ -10,6 +10,7 @@ use crate::nccl_log::digest::{Digest, KeptLine};
 use crate::nccl_log::event::{ClassCache, MessageClass, MessageKind};
 use crate::nccl_log::text::contains;
 use crate::nccl_log::{clock, prefix};
+use crate::trace::Trace;
 
 /// Words of the grammar: a host with such a name identifies nothing, and replacing it would break every line.
 const GRAMMAR: &str = "\
@@ -75,8 +76,48 @@ pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
         }
         block.host = block.host.take().map(|name| names.key.host(&name));
     }
+    match digest.trace.as_deref_mut() {
+        Some(Trace::Dump(dump)) => {
+            for call in dump.pending.iter_mut().chain(&mut dump.last) {
+                call.frame = call.frame.as_deref().map(line_alone);
+            }
+        }
+        Some(Trace::Ras(status)) => {
+            for communicator in &mut status.communicators {
+                let counted = communicator
+                    .counts
+                    .iter_mut()
+                    .flat_map(|counts| &mut counts.named);
+                let missing = communicator
+                    .missing
+                    .iter_mut()
+                    .map(|missing| &mut missing.place);
+                for place in counted.chain(missing) {
+                    place.host = ras_host(names, &place.host);
+                }
+            }
+        }
+        None => {}
+    }
     digest.broken_off = digest.broken_off.map(|why| names.free(&why));
     serde_json::to_value(digest).ok()
+}
+
+/// A line of a program without the names of its file and its function.
+fn line_alone(frame: &str) -> String {
+    let line = frame.split_once(':').map_or("", |(_, rest)| rest);
+    let number = line.split(' ').next().unwrap_or_default();
+    format!("file:{number}")
+}
+
+/// A node, as RAS calls it: by its name or by its address.
+fn ras_host(names: &Names, host: &str) -> String {
+    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    if host.is_empty() || is_address {
+        names.free(host)
+    } else {
+        names.key.host(host)
+    }
 }
 
 /// A name of a file.
