@@ -35,6 +35,8 @@ use crate::trace::{RasStatus, Trace};
 struct Stall {
     kind: StallKind,
     proof: StallProof,
+    /// The ranks at fault, by their numbers alone: a redacted recording has the same.
+    name: String,
     who: String,
     collective: String,
     waiters: String,
@@ -90,9 +92,9 @@ pub(super) fn state(files: &[File], missing: &Option<Gap>, origin: &Origin, fact
     let mut of_dumps: Vec<Id> = Vec::new();
     let mut names: BTreeSet<String> = BTreeSet::new();
     for (at, stall) in stalls.into_iter().enumerate() {
-        let mut name = stall.who.clone();
+        let mut name = stall.name.clone();
         if !names.insert(name.clone()) {
-            name = format!("{} in {}", stall.who, stall.collective);
+            name = format!("{} in {}", stall.name, stall.collective);
         }
         let one = facts.instance(Subject::Stall, id, &name);
         state_stall(facts, one, stall, &how);
@@ -178,6 +180,7 @@ fn stall_of(job: &Job<'_>, cause: &Cause, proof: StallProof, hosts: &Hosts) -> S
     Stall {
         kind: cause.kind,
         proof,
+        name: Hosts::default().list(&cause.ranks),
         who: hosts.list(&cause.ranks),
         collective: cause.collective(job),
         waiters: hosts.count_or_name(&cause.waiters),

@@ -316,7 +316,7 @@ fn differing_calls(job: &Job<'_>) -> BTreeMap<Point, String> {
         }
         let mut sorted: Vec<_> = kinds.into_iter().collect();
         sorted.sort_by_key(|(_, ranks)| ranks.len());
-        let hosts = Hosts(BTreeMap::new());
+        let hosts = Hosts::default();
         let said = sorted.iter().take(3);
         let said = said.map(|(kind, ranks)| format!("{} called {kind}", hosts.list(ranks)));
         differing.insert(point, said.collect::<Vec<_>>().join(", "));

@@ -96,6 +96,7 @@ fn lost_rank(
     Some(Stall {
         kind,
         proof,
+        name: named(&[without_host(&missing.place)], 1),
         who: named(std::slice::from_ref(&missing.place), 1),
         collective: format!("communicator {}", communicator.hash),
         waiters: plural(others, "rank"),
@@ -132,9 +133,11 @@ fn behind(communicator: &Communicator, proof: StallProof) -> Option<Stall> {
             .filter(|_| least.ranks == 1);
         let process = one.and_then(process);
         let process = process.map_or(String::new(), |process| format!(" ({process})"));
+        let nameless: Vec<RankPlace> = least.named.iter().map(without_host).collect();
         return Some(Stall {
             kind: StallKind::Behind,
             proof,
+            name: named(&nameless, least.ranks),
             who: named(&least.named, least.ranks),
             collective: format!(
                 "{operation} #{} of communicator {}",
@@ -147,6 +150,13 @@ fn behind(communicator: &Communicator, proof: StallProof) -> Option<Stall> {
         });
     }
     None
+}
+
+fn without_host(place: &RankPlace) -> RankPlace {
+    RankPlace {
+        host: String::new(),
+        ..place.clone()
+    }
 }
 
 fn named(places: &[RankPlace], count: u64) -> String {

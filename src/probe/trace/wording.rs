@@ -8,6 +8,7 @@ use crate::trace::Members;
 const NAMED: usize = 3;
 
 /// The host of each rank, as far as it is known.
+#[derive(Default)]
 pub(super) struct Hosts(pub(super) BTreeMap<u32, String>);
 
 impl Hosts {
