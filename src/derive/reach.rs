@@ -99,3 +99,124 @@ fn accused(results: &Results, found: &Suspect) -> Option<Arc<str>> {
         Some(Blame::Pair(..) | Blame::Rail(_) | Blame::Everything | Blame::Cut(_)) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::plan::pairs::{
+        Extent, Flow, Member, PairDirection, Plan, Rail, Reach, Results, Silent,
+    };
+
+    fn results(nodes: usize) -> Results {
+        let member = |node: usize| Member {
+            host: format!("n{}", node + 1),
+            rails: vec![Rail {
+                interface: "eth0".into(),
+                address: format!("10.0.0.{}", node + 1),
+                mtu: 9000,
+                ..Rail::default()
+            }],
+        };
+        let plan = Plan {
+            extent: Extent::Neighbours,
+            ..Plan::of((0..nodes).map(member).collect(), 25)
+        };
+        let mut results = Results::new(plan);
+        for way in results.ways() {
+            let reach = Reach {
+                to: way.to.0,
+                rail: 0,
+                tcp: Ok(100),
+                packet: Some(9000),
+            };
+            results.reach.entry(way.from.0).or_default().push(reach);
+            let flow = Flow {
+                bytes: 1 << 20,
+                micros: 1000,
+                segments: Some(200),
+                again: Some(0),
+                ..Flow::default()
+            };
+            results.first.insert(way, flow);
+        }
+        results
+    }
+
+    /// The problem, whom it concerns and whether connections stall, of each accusation.
+    fn stated(results: Results) -> Vec<(SuspectProblem, Vec<Arc<str>>, bool)> {
+        let mut facts = Facts::new();
+        let tried = TriedWays {
+            parts: vec![results],
+            left_out: vec!["RDMA: n2 has no port".into()],
+        };
+        let concerns = state(&mut facts, Some(&tried));
+        assert_eq!(facts.known(Facts::CLUSTER, cluster::TRIED), Some(true));
+        let untried = facts.known(Facts::CLUSTER, cluster::UNTRIED).unwrap();
+        assert_eq!(&*untried, "RDMA: n2 has no port");
+        let all = facts.all(Subject::Reach).map(|id| {
+            let problem = facts.known(id, reach::PROBLEM).unwrap();
+            let whom = concerns.get(&id).cloned().unwrap_or_default();
+            (problem, whom, facts.known(id, reach::STALLS).unwrap())
+        });
+        all.collect()
+    }
+
+    fn reach_of(results: &mut Results, from: usize, to: usize) -> &mut Reach {
+        let all = results.reach.get_mut(&from).unwrap();
+        all.iter_mut().find(|reach| reach.to == to).unwrap()
+    }
+
+    #[test]
+    fn a_node_is_accused_by_all_its_ways_and_two_ends_by_one() {
+        assert_eq!(stated(results(5)), []);
+        let mut cut = results(5);
+        for way in cut.ways().into_iter().filter(|way| way.to.0 == 3) {
+            reach_of(&mut cut, way.from.0, 3).tcp = Err("no answer".into());
+        }
+        let n4: Vec<Arc<str>> = vec!["n4".into()];
+        assert_eq!(stated(cut), [(SuspectProblem::Unreachable, n4, false)]);
+        let mut one = results(5);
+        reach_of(&mut one, 0, 1).tcp = Err("refused".into());
+        assert_eq!(stated(one), [(SuspectProblem::Unreachable, vec![], false)]);
+        let mut lost = results(5);
+        lost.plan.silent.push(Silent {
+            host: "n2".into(),
+            why: "its connection closed".into(),
+        });
+        let n2: Vec<Arc<str>> = vec!["n2".into()];
+        assert_eq!(stated(lost), [(SuspectProblem::Silent, n2, false)]);
+    }
+
+    #[test]
+    fn what_stalls_is_a_packet_that_is_too_large_and_no_second_fault() {
+        let n3: Vec<Arc<str>> = vec!["n3".into()];
+        for stalls in [false, true] {
+            let mut short = results(5);
+            for way in short.ways().into_iter().filter(|way| way.to.0 == 2) {
+                reach_of(&mut short, way.from.0, 2).packet = Some(1500);
+                if stalls {
+                    short.first.insert(way, Flow::failed("no answer"));
+                }
+            }
+            let expected = (SuspectProblem::PacketShort, n3.clone(), stalls);
+            assert_eq!(stated(short), [expected]);
+        }
+    }
+
+    #[test]
+    fn rates_of_a_moment_accuse_nobody_and_lost_packets_do() {
+        let mut slow = results(4);
+        let ways = slow.ways().into_iter();
+        for way in ways.filter(|way| way.from.0 == 1) {
+            slow.first.get_mut(&way).unwrap().micros = 100_000;
+        }
+        assert_eq!(stated(slow), []);
+        let mut loss = results(4);
+        let way = PairDirection {
+            from: (0, 0),
+            to: (1, 0),
+        };
+        loss.first.get_mut(&way).unwrap().again = Some(20);
+        assert_eq!(stated(loss), [(SuspectProblem::Loss, vec![], false)]);
+    }
+}

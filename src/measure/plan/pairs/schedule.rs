@@ -40,19 +40,24 @@ pub fn neighbours(count: usize) -> Vec<Vec<(usize, usize)>> {
     let all: BTreeSet<(usize, usize)> = (steps.into_iter().flat_map(ends))
         .map(|(a, b)| (a.min(b), a.max(b)))
         .collect();
-    let mut rounds: Vec<(BTreeSet<usize>, Vec<(usize, usize)>)> = Vec::new();
-    for (a, b) in all {
-        let is_free = |busy: &BTreeSet<usize>| !busy.contains(&a) && !busy.contains(&b);
-        let at = rounds.iter().position(|(busy, _)| is_free(busy));
-        let at = at.unwrap_or_else(|| {
-            rounds.push(Default::default());
-            rounds.len() - 1
-        });
-        let (busy, pairs) = &mut rounds[at];
-        busy.extend([a, b]);
-        pairs.push((a, b));
+    /// The pairs of a round, and the nodes that are in one.
+    #[derive(Default)]
+    struct Round {
+        pairs: Vec<(usize, usize)>,
+        busy: BTreeSet<usize>,
     }
-    rounds.into_iter().map(|(_, pairs)| pairs).collect()
+    let mut rounds: Vec<Round> = Vec::new();
+    for (a, b) in all {
+        let is_free = |round: &Round| !round.busy.contains(&a) && !round.busy.contains(&b);
+        let at = rounds.iter().position(is_free);
+        let at = at.unwrap_or(rounds.len());
+        if at == rounds.len() {
+            rounds.push(Round::default());
+        }
+        rounds[at].busy.extend([a, b]);
+        rounds[at].pairs.push((a, b));
+    }
+    rounds.into_iter().map(|round| round.pairs).collect()
 }
 
 /// The pairs of adapters of the same rail in rounds: all rails of two nodes at once.
