@@ -17,7 +17,16 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 20] = [
+const SHOWN_ONLY: [(&str, &str); 23] = [
+    ("cluster.tried", "the area `reach` is there by it"),
+    (
+        "cluster.untried",
+        "the area `reach` is examined in part by it",
+    ),
+    (
+        "reach.hosts",
+        "by these nodes a way is folded beneath its cause",
+    ),
     (
         "interface.index",
         "by this netlink names the interface of a discipline or a route",

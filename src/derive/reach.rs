@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::comparison::Concerns;
 use crate::fact::suspect::SuspectProblem;
-use crate::fact::{Facts, Id, Membership, Origin, Percent, Subject, cluster, reach};
+use crate::fact::{Facts, Id, Membership, Origin, Subject, cluster, reach};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::verdict::{Suspect, has_short_packets, mtu_commands, suspects};
 use crate::measure::plan::pairs::{PairDirection, Results};
@@ -72,8 +72,6 @@ fn accuse(facts: &mut Facts, id: Id, results: &Results, found: &Suspect) {
         mtu_commands(results, ways),
         &origin,
     );
-    let loss = Percent(found.loss.unwrap_or(0.0));
-    facts.know(id, reach::LOSS, loss, &origin);
 }
 
 fn host(results: &Results, node: usize) -> Option<Arc<str>> {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::Percent;
 use super::schema::subject;
 use super::suspect::SuspectProblem;
 use crate::sentence::Sentence;
@@ -24,6 +23,4 @@ subject! {
     MTU_COMMANDS: Arc<[Command]> = "mtu_commands" from "derive reach";
     /// Of packets that are too large: whether connections open over these ways and stall at their first large message.
     STALLS: bool = "stalls" from "derive reach";
-    /// Of a loss: the share of data that was sent again.
-    LOSS: Percent = "loss" from "derive reach";
 }

@@ -245,8 +245,8 @@ fn completions(shell: &str) -> (Scratch, PathBuf) {
 fn shells_complete_commands_and_options() {
     let (_scratch, bash) = completions("bash");
     // As bash calls it: the program's name, the word, the word before it.
-    let ask = "source \"$1\"; COMP_WORDS=(rdma-doctor check --no-re); COMP_CWORD=2
-               $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor --no-re check; echo \"${COMPREPLY[*]}\"";
+    let ask = "source \"$1\"; COMP_WORDS=(rdma-doctor check --no-reh); COMP_CWORD=2
+               $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor --no-reh check; echo \"${COMPREPLY[*]}\"";
     let reply = said(Command::new("bash").args(["-c", ask, "bash"]).arg(bash));
     assert_eq!(reply.trim(), "--no-rehearsal");
     let (_scratch, zsh) = completions("zsh");
