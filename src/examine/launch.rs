@@ -106,7 +106,7 @@ impl GatheredNodes {
         let mut report = many::gathered(catalogue, gathering, policy);
         report.unauthenticated = self.unauthenticated;
         if report.unauthenticated {
-            let trusted = "; the nodes had no key, and each is believed by its address";
+            let trusted = "; the nodes had no key: each is believed by its address, and none tried to reach another";
             report.headline = report.headline.then_optionally(trusted);
         }
         report
@@ -163,7 +163,7 @@ pub(super) fn run(
     sink.say(&place.understood);
     if !place.trust.is_authenticated() {
         sink.say(
-            "unauthenticated: no key was given (RDMA_DOCTOR_KEY, --key-file); what others say is believed by their addresses",
+            "unauthenticated: no key was given (`export RDMA_DOCTOR_KEY=$(uuidgen)` before srun, or --key-file); what others say is believed by their addresses, and whether nodes reach each other is not tried",
         );
     }
     let host = listen(place)?.with_fanin(fanin);

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::{MessageOfRank0, TELLING};
 use crate::cluster::rendezvous::Gathered;
 use crate::cluster::session::Session;
+use crate::cluster::session_steps::StepAudience;
 use crate::examine::one::own_facts;
-use crate::fact::Limits;
+use crate::fact::{Facts, Id, Limits};
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
 use crate::measure::plan::pairs::{Extent, Results, host_only, rail_choice};
@@ -16,8 +17,11 @@ use crate::measure::plan::reach::TriedWays;
 use crate::measure::run::pairs::backend_decision::{BackendDecision, PairRequest, decide};
 use crate::measure::run::pairs::rdma::Purpose;
 use crate::measure::run::pairs::rounds::{PairTimes, measure_pairs};
+use crate::nodeset;
 use crate::source::recording::Recording;
 
+/// How long a node may take to say which ports it has.
+const SAYING: Duration = Duration::from_secs(20);
 /// For how long data flows each way at most.
 const FLOW: Duration = Duration::from_millis(25);
 
@@ -92,9 +96,13 @@ fn over_rdma(
     limits: &Limits,
 ) -> anyhow::Result<Option<Results>> {
     let (facts, node) = own_facts(recording);
+    let ports = common_ports(session, active_ports(&facts, node))?;
+    if ports.is_empty() {
+        return Ok(None);
+    }
     let request = PairRequest {
         backend: BackendRequest::Auto,
-        device: &[],
+        device: &ports,
         gid_index: None,
         memory: host_only(),
         force: false,
@@ -103,13 +111,46 @@ fn over_rdma(
     let decided = decide(session, (&facts, node), &request)?;
     drop(facts);
     if decided.is_by_sockets() {
-        // Where no node has a port, nobody misses it.
-        return match decided.ports_missing() {
-            Some(why) => Err(anyhow::anyhow!("{why}")),
-            None => Ok(None),
-        };
+        anyhow::bail!("{}", decided.reason());
     }
     measure_pairs(session, decided, &[], &times(limits, "rdma "), unseen)
+}
+
+fn active_ports(facts: &Facts, node: Id) -> Vec<String> {
+    let rails = rail_choice::choose_rdma_rails(facts, node, &[]).unwrap_or_default();
+    rails.into_iter().filter_map(|rail| rail.device).collect()
+}
+
+/// The ports that all nodes have active, by their names: where one node lacks the first, its second
+/// is not the other nodes' first. None where no node has any.
+///
+/// # Errors
+///
+/// Rank 0 is gone; or which nodes have none, or that they have none in common.
+fn common_ports(session: &Session, own: Vec<String>) -> anyhow::Result<Vec<String>> {
+    let value = serde_json::to_value(&own)?;
+    let all = session.exchange("ports", &[], StepAudience::Everyone, SAYING, value)?;
+    let said = all.values.into_iter();
+    let said = said.map(|(rank, value)| {
+        let ports: Vec<String> = serde_json::from_value(value).unwrap_or_default();
+        (rank, ports)
+    });
+    let lists: BTreeMap<u64, Vec<String>> = said.collect();
+    if lists.values().all(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let without = lists.iter().filter(|(_, ports)| ports.is_empty());
+    let without: Vec<String> = without.map(|(rank, _)| session.name(*rank)).collect();
+    if !without.is_empty() {
+        let names: Vec<&str> = without.iter().map(String::as_str).collect();
+        anyhow::bail!("no active port on {}", nodeset::list(&names));
+    }
+    let mut common = own;
+    common.retain(|port| lists.values().all(|ports| ports.contains(port)));
+    if common.is_empty() {
+        anyhow::bail!("no port is active on all nodes under one name");
+    }
+    Ok(common)
 }
 
 /// It is over before a person reads it.

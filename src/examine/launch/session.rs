@@ -50,7 +50,7 @@ pub fn join(
 ) -> anyhow::Result<Joined> {
     if matches!(place.trust, Trust::Allocation(_)) {
         return Err(bad_usage(
-            "measuring between nodes needs a key that all of them have (RDMA_DOCTOR_KEY, --key-file): a job's id is public; --alone measures each node by itself",
+            "measuring between nodes needs a key that all of them have, since a job's id is public: `export RDMA_DOCTOR_KEY=$(uuidgen)` before srun, which passes it on (mpirun: -x RDMA_DOCTOR_KEY), or --key-file; --alone measures each node by itself",
         ));
     }
     if place.own.rank != 0 {

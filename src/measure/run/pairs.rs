@@ -266,16 +266,22 @@ pub fn measure_flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duratio
     }
 }
 
+/// How long an answer is waited for: where data flows for a moment only, somebody waits for all of it.
+fn patience(window: Duration) -> Duration {
+    LATE.min(40 * window)
+}
+
 fn measure_round_trip(
     from: IpAddr,
     to: SocketAddr,
     token: &Token,
     window: Duration,
 ) -> io::Result<Duration> {
-    let mut stream = dial::connect(from, to, LATE)?;
+    let patience = patience(5 * window);
+    let mut stream = dial::connect(from, to, patience)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(LATE))?;
-    stream.set_write_timeout(Some(LATE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     stream.write_all(&ProbeRequest::Echo.bytes(token))?;
     let began = clock::now();
     let mut least = Duration::MAX;
@@ -289,8 +295,8 @@ fn measure_round_trip(
 }
 
 fn send_data(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> io::Result<Flow> {
-    let mut stream = dial::connect(from, to, LATE)?;
-    stream.set_read_timeout(Some(window + LATE))?;
+    let mut stream = dial::connect(from, to, patience(window))?;
+    stream.set_read_timeout(Some(window + patience(window)))?;
     // Blocked writes return often enough to notice the end of the window.
     stream.set_write_timeout(Some(POLL_INTERVAL))?;
     let ms = u32::try_from(window.as_millis()).unwrap_or(u32::MAX);

@@ -44,8 +44,6 @@ pub struct BackendDecision {
     pub rails: Result<Vec<Rail>, String>,
     /// The processes that have their ports, one for each rail; none where sockets are used.
     pub(super) stations: Vec<PortProcess>,
-    /// How many nodes have ports that work.
-    with_ports: usize,
 }
 
 impl BackendDecision {
@@ -57,16 +55,12 @@ impl BackendDecision {
             memory: pairs::host_only(),
             rails,
             stations: Vec::new(),
-            with_ports: 0,
         }
     }
 
-    /// Which node has no port for RDMA, where others have one.
-    pub fn ports_missing(&self) -> Option<String> {
-        match &self.why {
-            Why::Without(_) if self.with_ports > 0 => Some(self.why.words()),
-            _ => None,
-        }
+    /// Why it was that backend, in words.
+    pub fn reason(&self) -> String {
+        self.why.words()
     }
 
     /// Whether sockets move the data.
@@ -112,8 +106,6 @@ pub fn decide(
         .into_iter()
         .filter_map(|(rank, value)| Some((session.name(rank), serde_json::from_value(value).ok()?)))
         .collect();
-    let able_nodes = nodes.iter().filter(|(_, node)| node.unable.is_none());
-    let with_ports = able_nodes.count();
     let (backend, why) = choose_backend(&nodes);
     let memory = match (backend, nodes.first()) {
         (Backend::Verbs, Some((_, ability))) => ability.memory.clone(),
@@ -133,7 +125,6 @@ pub fn decide(
         memory,
         rails,
         stations,
-        with_ports,
     })
 }
 
