@@ -279,6 +279,30 @@ fn what_all_launched_and_none_completed_accuses_no_rank() {
     );
 }
 
+#[test]
+fn a_device_that_has_not_begun_what_the_others_have_is_named() {
+    for (number, words) in [
+        (0, "; the devices have begun it"),
+        (
+            1,
+            "; not begun on the device of rank 3, begun on the others",
+        ),
+    ] {
+        let mut job = Job::new(4);
+        for rank in 0..4 {
+            let state = if rank + number > 3 {
+                "scheduled"
+            } else {
+                "started"
+            };
+            job.waits_in(rank, 0, 1023, ALL_REDUCE, state);
+        }
+        let all = "all of 4 ranks launched all-reduce #1023 of default_pg and none completed it";
+        let said = of(&job);
+        said.leads("collectives/launched-by-all-once", &[all, words]);
+    }
+}
+
 /// A job of four, of which rank 2 makes another call than the others.
 fn with_another_call(common: Call, other: Call) -> Said {
     let mut job = Job::new(4);

@@ -229,11 +229,7 @@ fn add_together(job: &Job<'_>, waits: &BTreeMap<u32, Wait<'_>>, causes: &mut Vec
         1 => Some("1 other group stands in the same way".to_owned()),
         some => Some(format!("{some} other groups stand in the same way")),
     };
-    let started = ranks.iter().any(|rank| {
-        let head = job.ranks.get(rank).and_then(|rank| rank.head());
-        head.is_some_and(|head| head.started)
-    });
-    let begun = started.then(|| "the devices have begun it".to_owned());
+    let begun = begun(job, &ranks);
     causes.push(Cause {
         kind: StallKind::Together,
         waiters: ranks.clone(),
@@ -243,6 +239,27 @@ fn add_together(job: &Job<'_>, waits: &BTreeMap<u32, Wait<'_>>, causes: &mut Vec
         held: 0,
         note: note.or(begun),
     });
+}
+
+/// Which devices have begun the oldest call of these ranks; `None` where none has, as where nobody
+/// times them.
+fn begun(job: &Job<'_>, ranks: &BTreeSet<u32>) -> Option<String> {
+    let has_begun = |rank: &u32| {
+        let head = job.ranks.get(rank).and_then(|rank| rank.head());
+        head.is_some_and(|head| head.started)
+    };
+    let (begun, not): (BTreeSet<u32>, BTreeSet<u32>) =
+        ranks.iter().partition(|rank| has_begun(rank));
+    match (begun.len(), not.len()) {
+        (0, _) => None,
+        (_, 0) => Some("the devices have begun it".to_owned()),
+        _ => {
+            let who = Hosts::default().list(&not);
+            Some(format!(
+                "not begun on the device of {who}, begun on the others"
+            ))
+        }
+    }
 }
 
 fn add_calls_that_differ(

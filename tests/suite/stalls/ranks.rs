@@ -116,7 +116,19 @@ impl Job {
 
     /// The rank made this call, and it is not complete.
     pub(super) fn waits(&mut self, rank: u32, group: usize, number: i64, call: Call) {
-        self.entry(rank, group, number, call, "scheduled");
+        self.waits_in(rank, group, number, call, "scheduled");
+    }
+
+    /// The same, in a state of the recorder's: `scheduled`, or `started` where devices are timed.
+    pub(super) fn waits_in(
+        &mut self,
+        rank: u32,
+        group: usize,
+        number: i64,
+        call: Call,
+        state: &str,
+    ) {
+        self.entry(rank, group, number, call, state);
         let status = &mut self.ranks.get_mut(&rank).unwrap().status;
         status.get_mut(&group).unwrap().0 = number;
     }
