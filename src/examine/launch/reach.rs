@@ -1,7 +1,7 @@
 //! The nodes of a launch try whether they reach each other, before rank 0 judges: each the next one
 //! in a ring and one far away, over the interface by which they met and over their RDMA ports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{MessageOfRank0, TELLING};
@@ -49,7 +49,7 @@ pub(super) fn try_ways(session: &Session, recording: &Recording, limits: &Limits
         "the interface by which the nodes met",
         by_sockets,
     );
-    let by_rdma = over_rdma(session, recording, limits);
+    let by_rdma = over_rdma(session, recording, limits, &mut tried.left_out);
     add(&mut tried, "RDMA", by_rdma);
     tried
 }
@@ -94,9 +94,15 @@ fn over_rdma(
     session: &Session,
     recording: &Recording,
     limits: &Limits,
+    left_out: &mut Vec<String>,
 ) -> anyhow::Result<Option<Results>> {
     let (facts, node) = own_facts(recording);
-    let ports = common_ports(session, active_ports(&facts, node))?;
+    let CommonPorts { ports, others } = common_ports(session, active_ports(&facts, node))?;
+    if !others.is_empty() {
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        let names = nodeset::list(&others);
+        left_out.push(format!("RDMA: not active on all nodes: {names}"));
+    }
     if ports.is_empty() {
         return Ok(None);
     }
@@ -121,13 +127,21 @@ fn active_ports(facts: &Facts, node: Id) -> Vec<String> {
     rails.into_iter().filter_map(|rail| rail.device).collect()
 }
 
+/// Active ports of the nodes, by their names.
+struct CommonPorts {
+    /// Those that all nodes have.
+    ports: Vec<String>,
+    /// Those that only some have.
+    others: BTreeSet<String>,
+}
+
 /// The ports that all nodes have active, by their names: where one node lacks the first, its second
 /// is not the other nodes' first. None where no node has any.
 ///
 /// # Errors
 ///
 /// Rank 0 is gone; or which nodes have none, or that they have none in common.
-fn common_ports(session: &Session, own: Vec<String>) -> anyhow::Result<Vec<String>> {
+fn common_ports(session: &Session, own: Vec<String>) -> anyhow::Result<CommonPorts> {
     let value = serde_json::to_value(&own)?;
     let all = session.exchange("ports", &[], StepAudience::Everyone, SAYING, value)?;
     let said = all.values.into_iter();
@@ -137,7 +151,8 @@ fn common_ports(session: &Session, own: Vec<String>) -> anyhow::Result<Vec<Strin
     });
     let lists: BTreeMap<u64, Vec<String>> = said.collect();
     if lists.values().all(Vec::is_empty) {
-        return Ok(Vec::new());
+        let (ports, others) = Default::default();
+        return Ok(CommonPorts { ports, others });
     }
     let without = lists.iter().filter(|(_, ports)| ports.is_empty());
     let without: Vec<String> = without.map(|(rank, _)| session.name(*rank)).collect();
@@ -145,12 +160,14 @@ fn common_ports(session: &Session, own: Vec<String>) -> anyhow::Result<Vec<Strin
         let names: Vec<&str> = without.iter().map(String::as_str).collect();
         anyhow::bail!("no active port on {}", nodeset::list(&names));
     }
-    let mut common = own;
-    common.retain(|port| lists.values().all(|ports| ports.contains(port)));
-    if common.is_empty() {
+    let mut ports = own;
+    ports.retain(|port| lists.values().all(|ports| ports.contains(port)));
+    if ports.is_empty() {
         anyhow::bail!("no port is active on all nodes under one name");
     }
-    Ok(common)
+    let mut others: BTreeSet<String> = lists.into_values().flatten().collect();
+    others.retain(|port| !ports.contains(port));
+    Ok(CommonPorts { ports, others })
 }
 
 /// It is over before a person reads it.
