@@ -183,7 +183,9 @@ fn read(ask: &Ask<'_>, facts: &mut Facts) {
                         origin,
                     ));
                 }
-                files.push((label, digest));
+                // A dump's name tells its rank, also where it is the only file.
+                let is_dump = digest.trace.is_some();
+                files.push((if is_dump { name } else { label }, digest));
             }
             Fact::Unknown(mut gap) => {
                 if let Why::Refused(Refusal::Errno(errno)) = gap.why {

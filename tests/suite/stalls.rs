@@ -98,7 +98,7 @@ fn a_rank_that_did_not_join_is_named_with_what_it_did_last() {
         "collectives/not-joined-once",
         &[
             "rank 5 did not join all-reduce #1023 of default_pg",
-            "7 ranks wait in it",
+            "with 7 ranks waiting in it",
             "its last call was all-reduce #1022 of default_pg",
             "train.py:88 (train_step)",
             "recorded once",
@@ -280,6 +280,28 @@ fn what_all_launched_and_none_completed_accuses_no_rank() {
 }
 
 #[test]
+fn one_dump_alone_is_of_the_rank_that_its_name_tells() {
+    let mut job = Job::new(4);
+    for rank in 0..4 {
+        job.waits(rank, 0, 1023, ALL_REDUCE);
+    }
+    let folder = Scratch::new("dump");
+    job.write(&folder);
+    let dump = folder.join("nccl_trace_rank_2");
+    let said = Said::of("job", &dump);
+    said.leads(
+        "collectives/no-dump",
+        &["no dump of ranks 0, 1 and 3, for which all-reduce #1023 of default_pg waits, with rank 2 in it"],
+    );
+    // Under a name that tells no rank it is not read, which is said.
+    let nameless = folder.join("dump.pickle");
+    std::fs::rename(dump, &nameless).unwrap();
+    let said = Said::of("job", &nameless);
+    let expected = "nothing to examine: 1 dump was not read";
+    assert!(said.headline.starts_with(expected), "{}", said.headline);
+}
+
+#[test]
 fn a_device_that_has_not_begun_what_the_others_have_is_named() {
     for (number, words) in [
         (0, "; the devices have begun it"),
@@ -424,7 +446,7 @@ fn a_dump_that_is_missing_is_missing() {
     job.drop_dump(7);
     of(&job).leads(
         "collectives/no-dump",
-        &["no dump of rank 7, for which 7 ranks wait in all-reduce #1023"],
+        &["no dump of rank 7, for which all-reduce #1023"],
     );
     // Nobody waits: it is only not known.
     let mut idle = Job::new(8);

@@ -17,6 +17,7 @@ pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
     });
     let traces = facts.all(Subject::Trace);
     let traces = traces.filter_map(|id| facts.known(id, trace::SUMMARY));
+    let traces = traces.filter(|said| !said.is_empty());
     let traces = traces.map(|said| Sentence::from(said.to_string()));
     benchmarks.chain(tools).chain(traces).collect()
 }
