@@ -58,9 +58,11 @@ pub(super) fn try_ways(session: &Session, recording: &Recording, limits: &Limits
 fn add(tried: &mut TriedWays, what: &str, came: anyhow::Result<Option<Results>>) {
     match came {
         Ok(Some(results)) => {
-            let unable = results.plan.unable.iter();
-            let unable = unable.map(|node| format!("{what}: {}: {}", node.host, node.why));
-            tried.left_out.extend(unable);
+            for node in &results.plan.unable {
+                tried
+                    .left_out
+                    .push(format!("{what}: {}: {}", node.host, node.why));
+            }
             tried.parts.push(results);
         }
         Ok(None) => {}
@@ -128,6 +130,7 @@ fn active_ports(facts: &Facts, node: Id) -> Vec<String> {
 }
 
 /// Active ports of the nodes, by their names.
+#[derive(Default)]
 struct CommonPorts {
     /// Those that all nodes have.
     ports: Vec<String>,
@@ -144,18 +147,17 @@ struct CommonPorts {
 fn common_ports(session: &Session, own: Vec<String>) -> anyhow::Result<CommonPorts> {
     let value = serde_json::to_value(&own)?;
     let all = session.exchange("ports", &[], StepAudience::Everyone, SAYING, value)?;
-    let said = all.values.into_iter();
-    let said = said.map(|(rank, value)| {
-        let ports: Vec<String> = serde_json::from_value(value).unwrap_or_default();
-        (rank, ports)
-    });
-    let lists: BTreeMap<u64, Vec<String>> = said.collect();
-    if lists.values().all(Vec::is_empty) {
-        let (ports, others) = Default::default();
-        return Ok(CommonPorts { ports, others });
+    let mut lists: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (rank, value) in all.values {
+        lists.insert(rank, serde_json::from_value(value).unwrap_or_default());
     }
-    let without = lists.iter().filter(|(_, ports)| ports.is_empty());
-    let without: Vec<String> = without.map(|(rank, _)| session.name(*rank)).collect();
+    if lists.values().all(Vec::is_empty) {
+        return Ok(CommonPorts::default());
+    }
+    let mut without = Vec::new();
+    for rank in lists.keys().filter(|rank| lists[rank].is_empty()) {
+        without.push(session.name(*rank));
+    }
     if !without.is_empty() {
         let names: Vec<&str> = without.iter().map(String::as_str).collect();
         anyhow::bail!("no active port on {}", nodeset::list(&names));

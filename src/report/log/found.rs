@@ -15,11 +15,14 @@ pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
         Some(values) => values.into(),
         None => format!("outputs of {}", tools.join(", ")).into(),
     });
-    let traces = facts.all(Subject::Trace);
-    let traces = traces.filter_map(|id| facts.known(id, trace::SUMMARY));
-    let traces = traces.filter(|said| !said.is_empty());
-    let traces = traces.map(|said| Sentence::from(said.to_string()));
-    benchmarks.chain(tools).chain(traces).collect()
+    let mut all: Vec<Sentence> = benchmarks.chain(tools).collect();
+    for id in facts.all(Subject::Trace) {
+        let summary = facts.known(id, trace::SUMMARY).unwrap_or_default();
+        if !summary.is_empty() {
+            all.push(summary.to_string().into());
+        }
+    }
+    all
 }
 
 /// `ibstat: 8 ports, 7 active, mlx5_5/1 down; …`
