@@ -62,6 +62,7 @@ if [ "$VM_NODE" = 0 ]; then
 fi
 
 # A way that takes no large packets, which no node's own state shows.
+tc qdisc del dev eth0 root 2>/dev/null || true
 if [ "$VM_NODE" = 0 ]; then
     nft add table inet t
     nft 'add chain inet t in { type filter hook input priority 0; }'
