@@ -117,6 +117,7 @@ pub static PROBES: &[Probe] = &[
     qos::PROBE,
     rail::PROBE,
     obstacle::PROBE,
+    obstacle::trial::PROBE,
     firewall::PROBE,
     driver::PROBE,
     service::PROBE,
@@ -135,6 +136,11 @@ pub static PROBES: &[Probe] = &[
     topology::PROBE,
     rehearsal::PROBE,
 ];
+
+/// Whether a probe tries something, and does not only look.
+pub fn tries(probe: &Probe) -> bool {
+    [rehearsal::PROBE.name, obstacle::trial::PROBE.name].contains(&probe.name)
+}
 
 /// The probes of benchmarks, and of what nodes find out of each other: they run over recordings only, after all others, since a benchmark is asked for
 /// and measured by itself.

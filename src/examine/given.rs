@@ -227,9 +227,8 @@ pub fn record(
 }
 
 fn ask(request: &MachineRequest, root: Option<&Path>, sink: &dyn Sink) -> Recording {
-    let tries = |name: &str| name == probe::rehearsal::PROBE.name;
     let probes = probe::PROBES.iter();
-    let probes = probes.filter(|p| !(request.no_rehearsal && tries(p.name)));
+    let probes = probes.filter(|p| !(request.no_rehearsal && probe::tries(p)));
     let plan = Plan {
         root: root.map(Path::to_owned),
         sample: request.sample,

@@ -34,6 +34,18 @@ words! {
         GatewayUnanswered = "gateway-unanswered",
         /// The interface asks nobody for hardware addresses.
         NoArp = "no-arp",
+        /// The gateway and all neighbours that were asked are silent.
+        CutOff = "cut-off",
+        /// All neighbours that were asked are silent.
+        NeighboursSilent = "neighbours-silent",
+        /// Answers to ARP arrive, and the kernel takes none of them.
+        AnswersNotTaken = "answers-not-taken",
+        /// Another machine has the interface's address.
+        AddressTaken = "address-taken",
+        /// The hardware address that was written down for a neighbour is not its own.
+        NeighbourWrong = "neighbour-wrong",
+        /// This node refuses to send to a gateway or neighbour.
+        Refused = "refused",
     }
 }
 

@@ -4,7 +4,9 @@
 //! What is made here is released before the reply, and by the kernel at the latest when this process ends.
 
 mod connection;
+mod echo;
 mod file;
+mod neighbours;
 
 #[cfg(feature = "verbs")]
 use std::sync::OnceLock;
@@ -23,7 +25,7 @@ const AT_ONCE: usize = 8;
 /// How long all of them may take. An adapter gives up sending after four seconds, so that its own word is heard, on a busy machine too.
 const DEADLINE: Duration = Duration::from_secs(13);
 
-/// Answers `rehearse_port` (device, port, among, the row of the GID table if NCCL is told one), `rehearse_connections`, `rehearse_shared_memory` (directory, bytes) and `rehearse_file` (directory).
+/// Answers `rehearse_port` (device, port, among, the row of the GID table if NCCL is told one), `rehearse_connections`, `rehearse_neighbours`, `rehearse_shared_memory` (directory, bytes) and `rehearse_file` (directory).
 pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
     let text = |name: &str| call.text(name).ok_or(Refusal::Errno(Errno::EINVAL));
     let value = match &*call.name {
@@ -33,6 +35,7 @@ pub(super) fn ask(call: &Call) -> Result<Answer, Refusal> {
             port(&name, text("among")?, call.number("gid_index"))?
         }
         "rehearse_connections" => connection::each_address()?,
+        "rehearse_neighbours" => neighbours::each_rail()?,
         "rehearse_shared_memory" => {
             let bytes = call.number("bytes").unwrap_or(0);
             said(file::shared(text("directory")?, bytes))?

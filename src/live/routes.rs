@@ -1,6 +1,7 @@
 //! Routes, the rules that choose their tables, and neighbours, as far as they decide over a rail's traffic.
 
 use std::collections::{BTreeSet, HashSet};
+use std::net::IpAddr;
 
 use netlink_sys::protocols::NETLINK_ROUTE;
 
@@ -67,6 +68,15 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
         name => return Err(Refusal::unknown_call(name)),
     };
     Ok(Answer::Bytes(messages.into()))
+}
+
+/// The gateways that routes of a family lead over.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub(super) fn all_gateways(family: u8) -> Result<Vec<Gateway>, Refusal> {
+    Ok(gateways(&dump::<BODY>(RTM_GETROUTE, family)?))
 }
 
 /// All messages of a family; the request's body, which begins with the family, has this size.
@@ -201,6 +211,90 @@ fn interfaces(message: &Message<'_, BODY>) -> Vec<u32> {
         hops = hops.get(padded..).unwrap_or_default();
     }
     all
+}
+
+/// A gateway, and the number of the interface behind which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gateway {
+    pub(super) interface: u32,
+    pub(super) address: IpAddr,
+    /// Whether all that no other route takes goes over it.
+    pub(super) is_default: bool,
+}
+
+/// The gateways of unicast routes, each once; of a route over several gateways the first.
+fn gateways(routes: &[u8]) -> Vec<Gateway> {
+    let mut all: Vec<Gateway> = Vec::new();
+    for message in netlink::messages::<BODY>(routes).map_while(Result::ok) {
+        if message.kind != RTM_NEWROUTE || !to_peers(&message) {
+            continue;
+        }
+        let octets = message.attributes.find(RTA_GATEWAY).ok().flatten();
+        let first = interfaces(&message).first().copied();
+        let (Some(address), Some(interface)) = (octets.and_then(ip), first) else {
+            continue;
+        };
+        let gateway = Gateway {
+            interface,
+            address,
+            is_default: message.fixed[1] == 0,
+        };
+        match all
+            .iter_mut()
+            .find(|other| (other.interface, other.address) == (interface, address))
+        {
+            Some(other) => other.is_default |= gateway.is_default,
+            None => all.push(gateway),
+        }
+    }
+    all
+}
+
+/// An address by its octets.
+fn ip(octets: &[u8]) -> Option<IpAddr> {
+    match octets.len() {
+        4 => Some(<[u8; 4]>::try_from(octets).ok()?.into()),
+        16 => Some(<[u8; 16]>::try_from(octets).ok()?.into()),
+        _ => None,
+    }
+}
+
+/// A neighbour as the kernel knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    pub(super) interface: u32,
+    pub(super) address: IpAddr,
+    pub(super) mac: Option<[u8; 6]>,
+    /// `ndm_state`, `NUD_…` of linux/neighbour.h.
+    pub(super) state: u16,
+}
+
+/// The unicast neighbours of a family, those for whom this machine answers left out.
+///
+/// # Errors
+///
+/// The kernel refuses.
+pub(super) fn neighbours(family: u8) -> Result<Vec<Neighbour>, Refusal> {
+    const NTF_PROXY: u8 = 0x8;
+    let reply = dump::<BODY>(RTM_GETNEIGH, family)?;
+    let mut all = Vec::new();
+    for message in netlink::messages::<BODY>(&reply).map_while(Result::ok) {
+        let [of, _, _, _, _, _, _, _, _, _, flags, r#type] = *message.fixed;
+        if of != family || flags & NTF_PROXY != 0 || r#type != RTN_UNICAST {
+            continue;
+        }
+        let Some(address) = message.attributes.find(1).ok().flatten().and_then(ip) else {
+            continue;
+        };
+        let mac = message.attributes.find(2).ok().flatten();
+        all.push(Neighbour {
+            interface: netlink::u32_at(message.fixed, 4).unwrap_or(0),
+            address,
+            mac: mac.and_then(|mac| mac.try_into().ok()),
+            state: netlink::u16_at(message.fixed, 8).unwrap_or(0),
+        });
+    }
+    Ok(all)
 }
 
 /// The messages of unicast routes to networks that decide over traffic of this machine.

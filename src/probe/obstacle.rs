@@ -5,6 +5,7 @@
 pub(super) mod neighbour;
 pub(super) mod printed;
 mod qdisc;
+pub(super) mod trial;
 mod way;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::place::{doctor, unique};
 
 /// What rows are made with here: tools, and functions of the script.
 const TOOLS: &[&str] = &[
-    "tc", "ip", "nft", "true", "sysctl", "rdma", "export", "both", "n1", "peer",
+    "tc", "ip", "nft", "true", "sysctl", "rdma", "export", "both", "n1", "peer", "hello",
 ];
 /// Rows that are other between the ends of a veth pair: it is no hardware, which is asked for hardware addresses.
 const OF_HARDWARE: &[&str] = &["arp-off"];
@@ -74,7 +74,7 @@ fn judge((name, expect, commands): &Row) -> Result<Option<String>, String> {
         r#"near={near} far={far}
 trap 'ip netns del $near; ip netns del $far' EXIT
 ip netns add $near && ip netns add $far || exit 1
-ip link add eth0 netns $near type veth peer name eth0 netns $far
+ip link add eth0 netns $near address 52:54:00:77:00:01 type veth peer name eth0 netns $far address 52:54:00:77:00:02
 ip -n $near address add 192.168.77.1/24 dev eth0
 ip -n $far address add 192.168.77.2/24 dev eth0
 for ns in $near $far; do ip -n $ns link set lo up; ip -n $ns link set eth0 up; done
@@ -87,6 +87,7 @@ modprobe() {{ :; }}
 sysctl() {{ for one in "${{@:2}}"; do command sysctl -qw "$one" || :; done; }}
 export -f rdma modprobe sysctl
 n1() {{ VM_NODE=1 ip netns exec $far bash -ec "$*"; }}
+hello() {{ for a; do timeout 4 bash -c ": </dev/tcp/192.168.77.$a/9" 2>/dev/null || :; done; }}
 both() {{ eval "$*"; n1 "$*"; }}
 peer() {{ export MASTER_ADDR=$1; }}
 trap 'exit {NOT_MADE}' ERR

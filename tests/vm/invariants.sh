@@ -73,6 +73,11 @@ allowed() { # TRACE
     # A process that is killed on its way into a call leaves whatever lies in its registers: a call of
     # any name, that names no open descriptor (strace shows what it is), no path and no structure.
     function names_nothing(l) { sub(/ *<unfinished \.\.\.>$/, "", l); return (FNR in unanswered) && l !~ /["<{[]/ }
+    function is_near(l,    at) {
+        if (!match(l, /inet_(addr\(|pton\(AF_INET6, )"[0-9a-f.:]+"/)) return 0
+        l = substr(l, RSTART, RLENGTH - 1); at = index(l, "\"")
+        return index(near, " " substr(l, at + 1) " ") > 0
+    }
     function inode(text) { return match(text, /<NETLINK:\[[^\]]*\]>/) ? substr(text, RSTART, RLENGTH) : "" }
     function judge(l,    name, args, flags, fd, path, type, protocol, found) {
         # a process that was killed before strace could see what it was about to call
@@ -114,15 +119,20 @@ allowed() { # TRACE
                 # which question of ethtool it is, strace does not decode: that none of them changed
                 # the network devices, the comparison of their state before and after tells
                 args ~ /, SIOCETHTOOL,/
-        if (name == "socket") return args ~ /^AF_(NETLINK|UNIX|INET6?), SOCK_(RAW|DGRAM|STREAM)/
+        if (name == "socket") return args ~ /^AF_(NETLINK|UNIX|INET6?), SOCK_(RAW|DGRAM|STREAM)/ || args ~ /^AF_PACKET, SOCK_DGRAM/
         # a rehearsal listens on any free port of an own address, and connects to that
-        if (name == "bind") return args ~ /sa_family=AF_NETLINK/ || args ~ /sin6?_port=htons\(0\)/
+        # (ARP on one interface)
+        if (name == "bind") return args ~ /sa_family=AF_NETLINK/ || args ~ /sa_family=AF_PACKET, sll_protocol=htons\(ETH_P_ARP\)/ || args ~ /sin6?_port=htons\(0\)/
         if (name ~ /^(listen|accept4)$/) return fd ~ /<TCP/
         if (name == "setsockopt") return fd ~ /<(NETLINK|UNIX|TCP)/
         if (name == "connect") {
             if (args ~ /sa_family=AF_(UNIX|NETLINK)/) return 1
             return fd ~ /<TCP/ && match(args, /"[0-9a-f.:]+"/) && index(own, " " substr(args, RSTART + 1, RLENGTH - 2) " ")
         }
+        # to gateways and neighbours that the kernel knows, an echo request, and ARP
+        if (name == "sendto" && args ~ /sa_family=AF_PACKET, sll_protocol=htons\(ETH_P_ARP\)/) return 1
+        if (name == "sendto" && args ~ /rdma-doctor asks whether you hear/)
+            return is_near(args)
         if (name ~ /^(sendto|sendmsg|send|sendmmsg)$/) {
             if (fd ~ /<(UNIX|TCP)/) return 1
             if (fd !~ /<NETLINK/) return 0
@@ -166,7 +176,7 @@ allowed() { # TRACE
         return 0
     }
     END { printf "%d system calls, %d not allowed\n", calls, offences >"/dev/stderr" }
-    ' commands="${COMMANDS:-}" own=" $(ip -o address | sed 's/.* inet6\? \([^/ ]*\).*/\1/' | tr '\n' ' ')" "$1" "$1"
+    ' commands="${COMMANDS:-}" near=" $({ ip neigh; ip -6 neigh; ip route; ip -6 route; } | grep -oE '([0-9]+\.){3}[0-9]+|[0-9a-f]*:[0-9a-f:]+' | sort -u | tr '\n' ' ')" own=" $(ip -o address | sed 's/.* inet6\? \([^/ ]*\).*/\1/' | tr '\n' ' ')" "$1" "$1"
 }
 trace() { # FILE command...
     local file=$1; shift

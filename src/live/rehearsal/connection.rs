@@ -17,7 +17,7 @@ const CONNECT: Duration = Duration::from_secs(3);
 const MOST: usize = 64;
 
 /// An interface and one of its addresses.
-type InterfaceAddress = (String, IpAddr);
+pub(super) type InterfaceAddress = (String, IpAddr);
 
 /// Connects to the first address of each interface that is up; a last element says how many were left out.
 pub(super) fn each_address() -> Result<Value, Refusal> {
@@ -77,14 +77,14 @@ fn connect(address: IpAddr, at: &dyn Fn(&'static str)) -> Result<(), Failed> {
 
 /// Whether an interface belongs to a virtual router: its address is none of this process's.
 #[expect(clippy::disallowed_methods, reason = "an attribute of an interface")]
-fn is_of_router(name: &str) -> bool {
+pub(super) fn is_of_router(name: &str) -> bool {
     let master = std::fs::read_to_string(format!("/sys/class/net/{name}/master/uevent"));
     master.is_ok_and(|text| text.lines().any(|line| line == "DEVTYPE=vrf"))
 }
 
 /// The first address of each interface that is up, in the order of getifaddrs(3), which has IPv4 first. Link-local ones of IPv6 name no interface by themselves and are left out.
 #[expect(unsafe_code, reason = "rustix has no getifaddrs")]
-fn addresses() -> Result<Vec<InterfaceAddress>, Refusal> {
+pub(super) fn addresses() -> Result<Vec<InterfaceAddress>, Refusal> {
     let mut list = ptr::null_mut();
     // SAFETY: `list` lives for the call.
     if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
