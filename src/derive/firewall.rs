@@ -547,6 +547,9 @@ pub(super) fn candidates(facts: &Facts, node: Id) -> (Vec<Candidate>, Option<Gap
             found.push(Candidate { name, used });
         }
     };
+    if let Some(name) = facts.known(node, node::MET_BY) {
+        add(name, Fact::derived(true, "the nodes met by it"));
+    }
     if let Some(name) = selected(facts, node) {
         add(name, Fact::derived(true, "selection.interface"));
         for name in facts.texts(node, node::DEFAULT_ROUTE) {

@@ -39,7 +39,7 @@ pub(super) fn node(facts: &mut Facts, node: Id) {
 }
 
 /// Whether jobs of several nodes may run on a node: it has ports or GPUs for them, a rendezvous is
-/// set, or it was measured with others.
+/// set, or it met others or was measured with them.
 fn takes_part(facts: &Facts, node: Id) -> Fact<bool> {
     let rendezvous = ["MASTER_ADDR", "PET_MASTER_ADDR"];
     if facts.below(node, Subject::Suspect).next().is_some() {
@@ -50,6 +50,9 @@ fn takes_part(facts: &Facts, node: Id) -> Fact<bool> {
         .any(|name| facts.find(Subject::Setting, node, name).is_some())
     {
         return Fact::derived(true, "a rendezvous is set");
+    }
+    if facts.known(node, node::MET_BY).is_some() {
+        return Fact::derived(true, "it met other nodes");
     }
     let has = [node::INTENDED_PORTS, node::GPUS].map(|key| facts.is_any(node, key));
     let any = Several::from_iter(has).any(|has| *has);

@@ -193,7 +193,7 @@ pub(super) fn run(
         ns: 0,
         within_ns: 0,
     };
-    note(&mut own, same, gathered.run);
+    note(&mut own, same, gathered.run, gathered.address());
     for who in &gathered.refused {
         sink.say(&format!("turned away: {who}"));
     }
@@ -249,10 +249,14 @@ fn way_to_nodes(
     Ok((WayToNodes::Session(session), Some(tried)))
 }
 
-/// Adds to a recording of this machine how far its clock is from rank 0's. One that stands for the machine says nothing of its clock.
-fn note(recording: &mut Recording, offset: ClockOffset, run: u64) {
+/// Adds to a recording of this machine how far its clock is from rank 0's, and the address by which
+/// it met the others. One that stands for the machine says nothing of these.
+fn note(recording: &mut Recording, offset: ClockOffset, run: u64, met: Option<IpAddr>) {
     if recording.path.as_os_str().is_empty() && !recording.header.tree {
         together::note(recording, offset.ns, offset.within_ns, run);
+        if let Some(address) = met {
+            together::note_meeting(recording, address);
+        }
     }
 }
 
@@ -329,7 +333,7 @@ fn guest(
         Err(_) => return Err(anyhow::anyhow!("the thread that joins rank 0 panicked")),
     };
     if let Some(clock) = guest.clock {
-        note(&mut recording, clock, guest.run);
+        note(&mut recording, clock, guest.run, guest.address());
     }
     let text = to_text(&recording, None);
     let packed = zstd::encode_all(text.as_bytes(), 3).context("the recording cannot be packed")?;

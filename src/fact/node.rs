@@ -704,6 +704,8 @@ subject! {
     CLOCK_OFFSET_WITHIN: Seconds = "clock_offset_within" from "together";
     /// The run in which that was measured: clocks of two runs have no common moment.
     CLOCK_OFFSET_RUN: u64 = "clock_offset_run" from "together";
+    /// The interface by which it met the other nodes of its run.
+    MET_BY: Arc<str> = "met_by" from "together";
     /// Whether a collective over several nodes was compared with one node, and with what pairs of nodes carry. Source: `rdma-doctor triage`.
     COMPARED: bool = "compared" from "collective";
     /// What all nodes together reach of what was expected: what equal pairs of nodes carry, or a node alone where that is less.

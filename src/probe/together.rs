@@ -2,10 +2,13 @@
 //!
 //! It asks nothing if a node is recorded alone: there is no clock to compare with.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::{Ask, Probe};
-use crate::fact::{Facts, Id, Seconds, node};
+use crate::fact::{Fact, Facts, Id, Seconds, Subject, interface, node};
 use crate::source::Question;
 use crate::source::recording::Recording;
 
@@ -24,6 +27,31 @@ struct MeasuredOffset {
 
 fn question() -> Question {
     Question::call("clock_offset", [])
+}
+
+fn meeting() -> Question {
+    Question::call("meeting_address", [])
+}
+
+/// Adds the address by which this machine met the others of its run to its recording.
+pub fn note_meeting(recording: &mut Recording, address: IpAddr) {
+    let whole = recording.is_complete();
+    let value = serde_json::json!({ "address": address.to_string() });
+    recording.replace(PROBE.name, meeting(), value);
+    if whole {
+        recording.end();
+    }
+}
+
+/// The interface that has an address.
+fn interface_of(facts: &Facts, node: Id, address: &str) -> Option<Arc<str>> {
+    let has = |id: &Id| {
+        let all = facts.known(*id, interface::ADDRESSES).unwrap_or_default();
+        let own = |text: &Arc<str>| text.split('/').next() == Some(address);
+        all.iter().any(own)
+    };
+    let mut all = facts.below(node, Subject::Interface);
+    Some(facts.name(all.find(has)?).into())
 }
 
 /// Adds this machine's clock offset to rank 0, in the run of this number, to its recording.
@@ -46,6 +74,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let within = measured.clone().map(|it| seconds(it.within_ns as f64));
     facts.set(node, node::CLOCK_OFFSET_WITHIN, within);
     facts.set(node, node::CLOCK_OFFSET_RUN, measured.map(|it| it.run));
+    if let Fact::Known(said, origin) = ask.value(meeting())
+        && let Some(address) = said.get("address").and_then(serde_json::Value::as_str)
+        && let Some(name) = interface_of(facts, node, address)
+    {
+        facts.know(node, node::MET_BY, name, &origin);
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,15 @@ pub struct Finding {
     pub consequences: Vec<Consequence>,
 }
 
+impl Finding {
+    /// Makes it as severe as this, if it is less.
+    pub(super) fn raise_to(&mut self, severity: &'static str) {
+        if Severity::from_word(severity) < Severity::from_word(self.severity) {
+            self.severity = severity;
+        }
+    }
+}
+
 /// A finding that another explains.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -9,10 +9,10 @@ use foldhash::fast::RandomState;
 use super::contents::Contents;
 use super::finding::findings;
 use super::{Consequence, Counts, Finding, NodeHead, Pass, Policy, Report, WaivedFinding};
-use crate::check::{Catalogue, Lacks, Verdict};
+use crate::check::{Catalogue, Lacks, Severity, Verdict};
 use crate::derive::comparison::Concerns;
 use crate::diagnosis::{self, FailedCheck};
-use crate::fact::Facts;
+use crate::fact::{Facts, Subject};
 use crate::nodeset;
 use crate::sentence::{Sentence, Span};
 use crate::whole::area_line::{self, FoldedAreas};
@@ -313,7 +313,7 @@ impl ManyNodesReport {
 /// The gravest first; of those that are as grave, those that set nodes apart from others before those that all have.
 fn ordered(catalogue: &Catalogue, mut units: Vec<DiagnosedFinding>, all: usize) -> Vec<Finding> {
     units.sort_by_key(|unit| {
-        let severity = catalogue.checks[unit.finding.place].severity;
+        let severity = Severity::from_word(unit.finding.severity);
         let common = unit.nodes.len() >= all;
         let weight = unit.finding.subjects.len() + unit.finding.consequences.len();
         // A site's check without an impact comes after those that have one.
@@ -402,6 +402,7 @@ fn diagnosed(catalogue: &Catalogue, all: Vec<DiagnosedFinding>) -> Vec<Diagnosed
         concerned.push(Concerned {
             check,
             severity: catalogue.checks[check].severity,
+            is_trial: catalogue.checks[check].subject == Subject::Reach,
             of_all: one.of_all,
             nodes: &one.nodes,
             named: &one.named,
@@ -420,6 +421,10 @@ fn diagnosed(catalogue: &Catalogue, all: Vec<DiagnosedFinding>) -> Vec<Diagnosed
         cause.consequences.sort_unstable();
         for finding in cause.consequences.iter().filter_map(|at| all[*at].take()) {
             let finding = finding.finding;
+            // What stops a trial is as severe as the trial's end.
+            if catalogue.checks[finding.place].subject == Subject::Reach {
+                root.finding.raise_to(finding.severity);
+            }
             root.finding.consequences.push(Consequence {
                 check: finding.check,
                 severity: finding.severity,

@@ -12,6 +12,9 @@ pub struct Concerned<'n> {
     pub check: usize,
     /// How much it matters.
     pub severity: Severity,
+    /// Whether a way between nodes was tried and failed: whatever explains it may be found beforehand
+    /// to be less severe.
+    pub is_trial: bool,
     /// Whether it is said of all nodes together, and not of each of some.
     pub of_all: bool,
     /// The nodes on which it was found, or that are odd among the others: what explains it is on
@@ -23,12 +26,12 @@ pub struct Concerned<'n> {
 
 impl Concerned<'_> {
     /// Whether this explains the other, if its check does. What nodes have for themselves they are
-    /// diagnosed by alone, and nothing is folded under what is less severe.
+    /// diagnosed by alone, and nothing that was not tried is folded under what is less severe.
     fn touches(&self, effect: &Concerned<'_>) -> bool {
         let is_on_each = !effect.nodes.is_empty() && effect.nodes.is_subset(self.nodes);
         let is_named = effect.named.iter().any(|node| self.nodes.contains(node));
         (self.of_all || effect.of_all)
-            && self.severity <= effect.severity
+            && (self.severity <= effect.severity || effect.is_trial)
             && (is_on_each || is_named)
     }
 }

@@ -118,3 +118,33 @@ fn a_node_that_loses_packets_or_takes_no_large_packets_is_named() {
     );
     assert_eq!(nodes, ["n3"]);
 }
+
+/// The route is a warning by itself, since it may be a spare address; what it stops is an error.
+#[test]
+fn a_route_that_refuses_one_peer_is_the_cause_of_the_trials_failure() {
+    if !bridged_hosts::can_run(&[]) {
+        return;
+    }
+    let net = BridgedHosts::new(3);
+    net.shell(2, "ip route add blackhole 10.77.0.3/32");
+    let report = judged(&net, 3, &[]);
+    let causes = report.0["causes"].as_array().unwrap();
+    let cause = &causes[0];
+    assert_eq!(cause["check"], "network/subnet-unroutable", "{causes:#?}");
+    assert_eq!(cause["severity"], "error");
+    assert_eq!(cause["nodes"][0], "n2");
+    let beneath = cause["consequences"].as_array().unwrap();
+    let sentences = beneath
+        .iter()
+        .filter(|one| one["check"] == "reach/unreachable");
+    let sentences: Vec<&str> = sentences
+        .filter_map(|one| one["sentence"].as_str())
+        .collect();
+    let expected = "its own route is a blackhole";
+    assert!(
+        sentences.iter().any(|one| one.contains(expected)),
+        "{sentences:?}"
+    );
+    assert_eq!(of_ways(&report), [""; 0]);
+    assert!(report.0["headline"].as_str().unwrap().contains("10.77.0.3"));
+}

@@ -12,7 +12,7 @@ doctor=/run/rdma-doctor
 cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
 own=192.168.77.$((VM_NODE + 1))
 mac=52:54:00:77:00:0$((VM_NODE + 1))
-modprobe -a dummy veth bridge macvlan 8021q ifb tun bonding sch_netem 2>/dev/null
+modprobe -a dummy veth bridge macvlan 8021q ifb tun bonding sch_netem xfrm_user 2>/dev/null
 ip link show bond0 >/dev/null 2>&1 && ip link delete bond0
 ip link set lo up
 

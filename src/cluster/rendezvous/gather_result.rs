@@ -92,6 +92,12 @@ impl std::fmt::Display for RefusedConnection {
 }
 
 impl Gathered {
+    /// Rank 0's own address on its first connection.
+    pub fn address(&self) -> Option<IpAddr> {
+        let (_, first) = self.connections_by_rank.first_key_value()?;
+        Some(first.stream.local_addr().ok()?.ip().to_canonical())
+    }
+
     pub(super) fn apply(&mut self, visit: AdmissionEvent) {
         match visit {
             AdmissionEvent::Joined(rank, name, way) => {

@@ -3,7 +3,7 @@
 
 use crate::live::{clock, random};
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -249,6 +249,13 @@ impl JoinedNode {
             run,
             keeper: Some(keeper),
         })
+    }
+
+    /// This node's address on its connection to rank 0 or a relay.
+    pub fn address(&self) -> Option<IpAddr> {
+        let state = self.upward.state();
+        let own = state.connection.as_ref()?.stream.local_addr().ok()?;
+        Some(own.ip().to_canonical())
     }
 
     /// Sends this node's message to rank 0.

@@ -25,6 +25,7 @@ pub use packet::largest_packet;
 
 use crate::live::clock;
 use crate::measure::plan::pairs::{Counted, Flow};
+use crate::source::Errno;
 
 /// Proves that a request comes from a node of the run.
 pub type Token = [u8; 16];
@@ -247,7 +248,14 @@ fn describe_error(error: &io::Error) -> String {
         ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof => "closed by the other end".into(),
         ErrorKind::HostUnreachable => "no route to the host".into(),
         ErrorKind::NetworkUnreachable => "no route to the network".into(),
-        _ => error.to_string(),
+        _ => match error.raw_os_error().map(Errno) {
+            // What connect(2) says of routes of the own node.
+            Some(Errno::EINVAL) => "its own route is a blackhole".into(),
+            Some(Errno::EACCES) => "its own route prohibits it".into(),
+            Some(Errno::EPERM) => "its own packet filter or policy refuses it".into(),
+            Some(errno) => errno.meaning(),
+            None => error.to_string(),
+        },
     }
 }
 
