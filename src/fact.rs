@@ -65,6 +65,7 @@ pub mod stall;
 pub mod store;
 pub mod suspect;
 pub mod switch;
+pub mod tool_result;
 pub mod trace;
 pub mod traffic;
 pub mod unit;

@@ -174,8 +174,9 @@ fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
     };
     facts.derive(node, of_node::PASTED, kept, how);
     if !kept {
-        // A node does not sweep its fabric: only outputs of tools show it.
-        for subject in [Subject::FabricLink, Subject::Switch] {
+        // A node does not sweep its fabric, and tests nothing by these tools: only their outputs
+        // show it.
+        for subject in [Subject::FabricLink, Subject::Switch, Subject::ToolResult] {
             facts.set_members(subject, node, Membership::Known(Origin::derived(how)));
         }
     }

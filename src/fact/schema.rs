@@ -107,6 +107,8 @@ subjects! {
     FabricLink: fabric_link;
     /// A switch of the InfiniBand fabric, as a tool described it on the node.
     Switch: switch;
+    /// What a tool says of something that it tried or tested.
+    ToolResult: tool_result;
     /// A waiver of the site for the node.
     Waiver: waiver;
     /// An item of the site's inventory for the node.
@@ -150,6 +152,7 @@ impl Subject {
             Subject::GpuNic => "GPU-adapter pair",
             Subject::Hop => "PCIe link",
             Subject::FabricLink => "fabric link",
+            Subject::ToolResult => "result of a tool",
             Subject::Reach => "way between nodes",
             other => other.name(),
         }
@@ -222,6 +225,7 @@ impl Subject {
             | Subject::Suspect
             | Subject::FabricLink
             | Subject::Switch
+            | Subject::ToolResult
             | Subject::Waiver
             | Subject::Inventory => Subject::Node,
         })

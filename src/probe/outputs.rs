@@ -25,6 +25,7 @@ mod rdma;
 pub mod recorded;
 mod replayed;
 mod routes;
+mod self_tests;
 mod services;
 mod shell;
 mod smi;
@@ -229,6 +230,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "nvidia-smi" => smi::table(output, facts, node),
         "lsmod" => shell::modules(output, facts, node),
         "ulimit" => shell::limits(output, facts, node),
+        "prlimit" => shell::prlimit(output, facts, node),
         "env" | "printenv" => shell::environment(output, facts, node),
         "df" => shell::file_systems(output, facts, node),
         "tc" => output.lines().for_each(|line| {
@@ -236,7 +238,12 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         }),
         "lscpu" => processors::lscpu(output, facts, node),
         "numactl" => processors::numactl(output, facts, node),
-        "systemctl" => services::systemctl(output, facts, node),
+        "systemctl" => {
+            services::systemctl(output, facts, node);
+            self_tests::units(output, facts, node);
+        }
+        "ping" => self_tests::ping(output, facts, node),
+        "dcgmi" => self_tests::dcgmi(output, facts, node),
         "ufw" => output.lines().for_each(|line| {
             let pair = line.text.split_once(':').unwrap_or_default();
             named::state(facts, node, named::NODE, pair, &line);

@@ -49,12 +49,21 @@ fn name(path: &Path) -> String {
 /// Between the names of a log's run, host and what is on the host.
 const WITHIN: &str = " > ";
 
+/// Whether it is a hardware address of Ethernet.
+fn is_mac(word: &str) -> bool {
+    let pairs: Vec<&str> = word.split(':').collect();
+    let is_pair = |pair: &&str| pair.len() == 2 && u8::from_str_radix(pair, 16).is_ok();
+    pairs.len() == 6 && pairs.iter().all(is_pair)
+}
+
 /// A name without the addresses in it.
 fn without_addresses(name: &str) -> String {
     let words = name.split(' ').map(|word| {
+        let word = word.trim_end_matches([',', ':']);
         let (address, length) = word.split_once('/').unwrap_or((word, ""));
         match address.parse::<std::net::IpAddr>() {
             Ok(_) => format!("address/{length}"),
+            Err(_) if is_mac(word) => "mac".to_owned(),
             Err(_) => word.to_owned(),
         }
     });

@@ -9,7 +9,6 @@ use super::Found;
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Fact, Facts, Id, Origin, obstacle};
 use crate::left_out::LeftOut;
-use crate::nodeset;
 use crate::probe::{Ask, Probe, state_left_out};
 use crate::sentence::shell::Command;
 use crate::source::{Errno, Question};
@@ -137,9 +136,8 @@ impl Rail {
 
     fn all(&self, found: &mut Found<'_>, kind: ObstacleKind, who: &[&Asked], origin: &Origin) {
         let addresses: Vec<String> = who.iter().map(|one| one.address.to_string()).collect();
-        let names: Vec<&str> = addresses.iter().map(String::as_str).collect();
         let look = Command::filled("ip neigh show dev {}", &[&self.interface]);
-        let text = (nodeset::list(&names), look);
+        let text = (addresses.join(", "), look);
         found.add(kind, &self.interface, None, text, origin);
     }
 
@@ -250,13 +248,13 @@ mod tests {
             (vec![(PEER, silent), (OTHER, answers)], None),
             (
                 vec![(PEER, silent), (OTHER, silent)],
-                Some("neighbours-silent: 10.0.1.[7-8]"),
+                Some("neighbours-silent: 10.0.1.7, 10.0.1.8"),
             ),
             // A gateway that never was, and one peer that is off.
             (vec![(GATEWAY, silent), (PEER, silent)], Some(default)),
             (
                 vec![(GATEWAY, known), (PEER, silent)],
-                Some("cut-off: 10.0.1.[7,254]"),
+                Some("cut-off: 10.0.1.254, 10.0.1.7"),
             ),
             (vec![(GATEWAY, silent), (PEER, answers)], Some(default)),
             // It answers echoes by an entry that nobody confirms any more.
@@ -279,7 +277,10 @@ mod tests {
     fn without_arp_of_its_own_the_kernels_table_tells() {
         let unresolved = r#""resolved":false"#;
         let asked = all(&[(PEER, unresolved), (OTHER, unresolved)]);
-        assert_eq!(stated("", &asked), ["neighbours-silent: 10.0.1.[7-8]"]);
+        assert_eq!(
+            stated("", &asked),
+            ["neighbours-silent: 10.0.1.7, 10.0.1.8"]
+        );
         // An old entry says nothing, and who dislikes echoes is not gone.
         let old = r#""resolved":true"#;
         assert_eq!(stated("", &all(&[(PEER, old), (OTHER, old)])), [""; 0]);

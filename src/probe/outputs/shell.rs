@@ -30,6 +30,29 @@ pub(super) fn limits(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
+/// `MEMLOCK max locked-in-memory address space 67108864 67108864 bytes`: what is in force, then what
+/// the process may raise it to.
+pub(super) fn prlimit(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let soft = match words.as_slice() {
+            [.., soft, _hard, "bytes" | "files"] => *soft,
+            _ => continue,
+        };
+        let number = match soft {
+            "unlimited" => Some(u64::MAX),
+            value => value.parse::<u64>().ok(),
+        };
+        match words.first() {
+            Some(&"MEMLOCK") => {
+                facts.set(node, of_node::MEMLOCK, line.read(number.map(Bytes)));
+            }
+            Some(&"NOFILE") => facts.set(node, of_node::NOFILE, line.read(number)),
+            _ => {}
+        }
+    }
+}
+
 /// nvidia_peermem uses the driver's module, whose line names its users, whatever else of the list was left out.
 fn peer_memory(users: Option<&str>, line: &OutputLine<'_>, facts: &mut Facts, node: Id) {
     let name = "nvidia_peermem";
