@@ -111,7 +111,7 @@ pub enum Command {
     NcclEnv(Deferred<nccl_env::NcclEnvArgs>),
     /// Read an NCCL log: was RDMA used, and what failed first
     Log(Deferred<log::LogArgs>),
-    /// Say which rank a job that hangs waits for, from dumps of PyTorch's flight recorder, NCCL's RAS, and logs
+    /// Say whether the job on this node moves, and which rank it waits for: from its processes, dumps of PyTorch's flight recorder, NCCL's RAS, and logs
     Job(Deferred<job::JobArgs>),
     /// Find why multi-node is slow: check, measure, ablate, and name one cause
     Triage(Deferred<triage::TriageArgs>),
@@ -293,7 +293,7 @@ fn foreign(command: &Command) -> Option<Foreign> {
     let is_recorded = match command {
         Command::Check(args) => return args.foreign(),
         Command::Log(args) => return Some(args.foreign()),
-        Command::Job(args) => return Some(args.foreign()),
+        Command::Job(args) => return args.foreign(),
         Command::Test(_) => return Some(Foreign::of_several(ClusterMemory::default())),
         Command::Expect(_) => true,
         Command::Facts(args) => args.node.recording.is_some(),

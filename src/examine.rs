@@ -12,6 +12,7 @@ pub mod given;
 pub mod hosts;
 mod inputs;
 pub mod launch;
+pub mod live_job;
 pub mod log;
 pub mod many;
 pub mod one;

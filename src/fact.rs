@@ -36,6 +36,8 @@ pub mod job;
 pub mod kernel_event;
 pub mod kleene;
 pub mod limit;
+pub mod live_job;
+pub mod live_rank;
 pub mod measurement;
 pub mod module;
 pub mod mount;

@@ -199,6 +199,17 @@ pub fn numbers() -> impl Iterator<Item = &'static str> {
         .filter(move |name| seen.insert(*name))
 }
 
+/// The variables that tell jobs of one node apart.
+pub fn jobs() -> impl Iterator<Item = &'static str> {
+    let of_engine = VARIABLES.iter().flat_map(|&(.., job)| job.iter().copied());
+    of_engine.chain(["MASTER_ADDR", "MASTER_PORT"])
+}
+
+/// Whether an environment tells which rank a process is.
+pub fn tells_rank(get: impl Fn(&str) -> Option<String>) -> bool {
+    matches!(read(get), Ok(Some(_)))
+}
+
 /// An Indexed Job's only word. Source: Kubernetes, "Indexed Job for Parallel Processing with Static Work Assignment".
 const INDEX: &str = "JOB_COMPLETION_INDEX";
 /// Ids that Slurm gives to steps that are none of `srun`'s: batch, extern, interactive, pending. Source: Slurm `slurm/slurm.h`, `SLURM_BATCH_SCRIPT`.

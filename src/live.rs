@@ -40,11 +40,13 @@ mod places;
 mod privileges;
 pub mod processes;
 pub mod random;
+pub mod rank_process;
 mod recording_file;
 mod rehearsal;
 pub mod routes;
 pub mod source_address;
 mod stuck;
+mod system_call;
 pub mod tcp_info;
 pub mod timex;
 mod traffic_control;
@@ -85,6 +87,7 @@ const CALLS: &[(&str, Answerer)] = &[
     ("nvml_*", nvml::ask),
     ("process_*", job_process::ask),
     ("processes", |_| processes::ask()),
+    ("rank_*", rank_process::ask),
     ("rehearse_*", rehearsal::ask),
     ("running_commands", daemons::running),
 ];
@@ -98,6 +101,7 @@ pub struct Live {
     root: Option<files::Root>,
     nccl: Option<String>,
     bench: bool,
+    ranks: Vec<u32>,
 }
 
 impl Live {
@@ -133,6 +137,11 @@ impl Live {
     /// The same, with the NCCL library, or its version, that a person named.
     pub fn with_nccl(self, nccl: Option<String>) -> Self {
         Live { nccl, ..self }
+    }
+
+    /// The same, with the processes of a running job's ranks that a person named.
+    pub fn with_ranks(self, ranks: Vec<u32>) -> Self {
+        Live { ranks, ..self }
     }
 
     fn now(&self) -> Micros {
@@ -205,6 +214,7 @@ fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
     match (&*call.name, root) {
         // In a tree the command line can name no process.
         ("job_process", _) => return Ok(Answer::from(Value::from(live.job.unwrap_or(0)))),
+        ("rank_named", None) => return Ok(rank_process::named(&live.ranks)),
         ("kernel_log", Some(root)) => return kernel_log::ask_copy(root),
         ("kernel_log", None) => return kernel_log::ask(),
         ("interrupt_spread", _) => {

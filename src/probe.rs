@@ -38,6 +38,7 @@ pub mod portinfo;
 pub mod process;
 pub mod qos;
 pub mod rail;
+pub mod ranks;
 pub mod rehearsal;
 mod respondent;
 pub mod room;
@@ -142,6 +143,9 @@ pub fn tries(probe: &Probe) -> bool {
     [rehearsal::PROBE.name, obstacle::trial::PROBE.name].contains(&probe.name)
 }
 
+/// The probes of a running job, which is asked for by itself.
+pub static OF_JOBS: &[Probe] = &[ranks::PROBE];
+
 /// The probes of benchmarks, and of what nodes find out of each other: they run over recordings only, after all others, since a benchmark is asked for
 /// and measured by itself.
 pub static BENCHES: &[Probe] = &[p2p::PROBE, collective::PROBE, pairs::PROBE, together::PROBE];
@@ -155,7 +159,12 @@ pub static OUTPUTS: &[Probe] = &[outputs::PROBE];
 pub fn establish(recording: &Recording, facts: &mut Facts) -> Id {
     // A recording of a machine is none of a log; if a log is given too, its runs are stated all the same.
     let origin = Origin::derived("no log was given");
-    for subject in [Subject::Benchmark, Subject::Run, Subject::Trace] {
+    for subject in [
+        Subject::Benchmark,
+        Subject::Run,
+        Subject::Trace,
+        Subject::LiveJob,
+    ] {
         facts.set_members(subject, Facts::CLUSTER, Membership::Known(origin.clone()));
     }
     state_node(recording, facts)

@@ -10,18 +10,23 @@ use crate::examine::one;
 use crate::fact::reads::{Read, during};
 use crate::fact::{Facts, Subject};
 use crate::measure::plan::p2p::{NAME, Results};
-use crate::probe::{self, nccl_log};
+use crate::probe::{self, nccl_log, ranks};
 use crate::report::p2p::{Copies, text as copies};
 use crate::report::topology::{Topology, text as drawing};
 use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 23] = [
+const SHOWN_ONLY: [(&str, &str); 25] = [
     ("cluster.tried", "the area `reach` is there by it"),
     (
         "cluster.untried",
         "the area `reach` is examined in part by it",
+    ),
+    ("live_job.complete", "the area `ranks` is examined by it"),
+    (
+        "live_job.withheld",
+        "the area `ranks` says by it what could not be looked at",
     ),
     (
         "reach.hosts",
@@ -90,6 +95,7 @@ fn read(recording: &Recording) -> Read {
     let used = during(|| {
         if node.is_none() {
             nccl_log::establish(recording, &mut facts);
+            ranks::establish(recording, &mut facts);
         }
         derive(&mut facts);
         let mut out = Vec::new();

@@ -21,6 +21,7 @@ use crate::live::{self, judging_child};
 use crate::report::html::Markup;
 use crate::report::text::Detail;
 use crate::report::{json, text};
+use crate::source::recording::Recording;
 
 /// Read the log of a run of NCCL: was RDMA used, and what went wrong.
 #[derive(Debug, Args)]
@@ -70,9 +71,18 @@ impl LogArgs {
 ///
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &LogArgs) -> anyhow::Result<Exit> {
+    run_over(args, || {
+        log::read_any(&args.files, args.deadline, &StandardError)
+    })
+}
+
+/// Judges what is read in place of the log files.
+pub(super) fn run_over(
+    args: &LogArgs,
+    read: impl FnOnce() -> anyhow::Result<Vec<Recording>>,
+) -> anyhow::Result<Exit> {
     let mut catalogue = input::catalogue(&args.select)?;
     let over = |why: String| BadInput(format!("the log: {why}"));
-    let read = || log::read_any(&args.files, args.deadline, &StandardError);
     let mut recordings = judging_child::endless_input("reading the log", read).map_err(over)??;
     if let Some(path) = &args.record {
         let key = record::key(args.no_redact, args.redact_key.as_deref())?;

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::fact::Facts;
 use crate::live;
 use crate::live::worker::{self, ChildSettings};
-use crate::probe::{Ask, PROBES};
+use crate::probe::{Ask, OF_JOBS, PROBES};
 use crate::source::recording::Recording;
 use crate::source::redact::Key;
 use crate::source::wire;
@@ -172,6 +172,10 @@ impl ProbeArgs {
                 "--nccl" => settings.nccl = Some(value.into_string().ok()?),
                 "--sample" => settings.sample = Some(seconds(value.to_str()?).ok()?),
                 "--places" => settings.places = Some(value.into()),
+                "--ranks" => {
+                    let pids = value.to_str()?.split(',');
+                    settings.ranks = pids.map(str::parse).collect::<Result<_, _>>().ok()?;
+                }
                 "--as" => settings.job = Some(value.to_str()?.parse().ok()?),
                 _ => return None,
             }
@@ -186,7 +190,7 @@ impl ProbeArgs {
 ///
 /// An unknown probe, a tree that cannot be opened, a parent that is gone.
 pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
-    let find = |name: &str| PROBES.iter().find(|p| p.name == name);
+    let find = |name: &str| PROBES.iter().chain(OF_JOBS).find(|p| p.name == name);
     if find(&args.name).is_none() {
         return Err(bad_usage(format!("no probe {}", args.name)));
     }

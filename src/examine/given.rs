@@ -234,6 +234,7 @@ fn ask(request: &MachineRequest, root: Option<&Path>, sink: &dyn Sink) -> Record
         sample: request.sample,
         nccl: request.nccl.clone(),
         job: request.job,
+        ranks: Vec::new(),
         deadline: request.deadline(),
         probes: probes.map(|p| (p.name, p.budget)).collect(),
         program: None,

@@ -38,7 +38,7 @@ pub fn is_of_log(check: &Check) -> bool {
     let of_log = |s| {
         matches!(
             s,
-            Subject::Run | Subject::Trace | Subject::Benchmark | Subject::Node
+            Subject::Run | Subject::Trace | Subject::LiveJob | Subject::Benchmark | Subject::Node
         )
     };
     check.id.starts_with("log/") || check.subject.scope().any(of_log)

@@ -336,9 +336,15 @@ impl<'c> Cluster<'c> {
         let mut facts = Facts::within(catalogue.limits.clone());
         for log in &self.logs {
             probe::nccl_log::establish(log, &mut facts);
+            probe::ranks::establish(log, &mut facts);
         }
         let none = Origin::derived("no log was given");
-        for subject in [Subject::Run, Subject::Benchmark, Subject::Trace] {
+        for subject in [
+            Subject::Run,
+            Subject::Benchmark,
+            Subject::Trace,
+            Subject::LiveJob,
+        ] {
             facts.set_members(subject, Facts::CLUSTER, Membership::Known(none.clone()));
         }
         let mut concerns = derive::of_cluster(&mut facts, self.nodes as u64, self.table);

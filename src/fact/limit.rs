@@ -101,6 +101,10 @@ limits! {
     TIMEOUT_MOST: u64 = NCCL_RETRY_ODD_TIMEOUT_MOST;
     /// The fewest retries.
     RETRIES: u64 = NCCL_RETRY_ODD_RETRIES;
+    /// A rank that uses less of a CPU does not compute.
+    RANK_CPU: Percent = RANKS_NOT_MOVING_CPU;
+    /// A rank that moves less data between two looks moves none.
+    RANK_DATA: Bytes = RANKS_NOT_MOVING_DATA;
     /// The share of one CPU from which a process takes it from others.
     CPU_HOG: Percent = HOST_CPUS_TAKEN_HOG;
     /// How many files a process of a small job opens.

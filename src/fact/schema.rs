@@ -117,6 +117,10 @@ subjects! {
     Trace: trace;
     /// What ranks of a job wait for.
     Stall: stall;
+    /// A running job, as its ranks' processes on a node show it.
+    LiveJob: live_job;
+    /// A rank's process of a running job.
+    LiveRank: live_rank;
     /// A run of NCCL in a log.
     Run: run;
     /// Results of a benchmark that are in a log.
@@ -154,6 +158,8 @@ impl Subject {
             Subject::FabricLink => "fabric link",
             Subject::ToolResult => "result of a tool",
             Subject::Reach => "way between nodes",
+            Subject::LiveJob => "running job",
+            Subject::LiveRank => "rank's process",
             other => other.name(),
         }
     }
@@ -186,9 +192,11 @@ impl Subject {
             | Subject::Node
             | Subject::Reach
             | Subject::Trace
+            | Subject::LiveJob
             | Subject::Run
             | Subject::Benchmark => Subject::Cluster,
             Subject::Stall => Subject::Trace,
+            Subject::LiveRank => Subject::LiveJob,
             Subject::Host => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host
@@ -400,6 +408,7 @@ mod tests {
                             || crate::probe::PROBES
                                 .iter()
                                 .chain(crate::probe::BENCHES)
+                                .chain(crate::probe::OF_JOBS)
                                 .chain(crate::probe::OUTPUTS)
                                 .any(|p| p.name == probe),
                         "{}.{}: no probe {probe}",

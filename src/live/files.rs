@@ -160,7 +160,7 @@ pub(super) fn read_named(
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
+pub(super) fn read(root: Option<&Root>, path: &str) -> Result<Answer, Refusal> {
     let fd = match root {
         Some(_) => open_regular(root, path)?,
         None => open(root, path, OFlags::RDONLY)?,

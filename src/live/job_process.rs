@@ -15,7 +15,7 @@ const LIBRARIES: &str = "\
     libnccl librccl libibverbs librdmacm libmlx libefa libfabric libuc libcuda.so libcudart \
     libnvidia-ml libmpi libhpcx libsharp";
 /// Bytes of an environment that are read: more than any job has. The kernel's own bound is 6 MiB (fs/exec.c, `bprm_stack_limits`).
-const ENVIRONMENT: u64 = 4 << 20;
+pub(super) const ENVIRONMENT: u64 = 4 << 20;
 /// Lines of a memory map that are read: the default of vm.max_map_count, and room.
 const MAPPINGS: usize = 200_000;
 /// Descriptors that are looked at.
@@ -42,7 +42,7 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     Ok(Answer::from(value))
 }
 
-fn open(pid: u64, name: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
+pub(super) fn open(pid: u64, name: &str, flags: OFlags) -> std::io::Result<OwnedFd> {
     let path = format!("/proc/{pid}/{name}");
     Ok(rustix::fs::open(
         path,
@@ -58,7 +58,7 @@ fn environment(pid: u64, prefixes: &str) -> Result<Value, Refusal> {
 }
 
 /// All that there is to read, of which a part would pass for the whole: too large if that is more than `most` bytes.
-fn read_whole(reader: impl Read, most: u64) -> Result<Vec<u8>, Refusal> {
+pub(super) fn read_whole(reader: impl Read, most: u64) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     let read = reader.take(most + 1).read_to_end(&mut bytes)?;
     if read as u64 > most {
@@ -68,7 +68,7 @@ fn read_whole(reader: impl Read, most: u64) -> Result<Vec<u8>, Refusal> {
 }
 
 /// The items, and a refusal in the place of the one that is one too many.
-fn at_most<T, E: Into<std::io::Error>>(
+pub(super) fn at_most<T, E: Into<std::io::Error>>(
     items: impl Iterator<Item = Result<T, E>>,
     most: usize,
 ) -> impl Iterator<Item = Result<T, Refusal>> {

@@ -40,9 +40,10 @@ const NLDEV: u16 = 5 << 10;
 const RDMA_NLDEV_CMD_GET: u16 = 1;
 const RDMA_NLDEV_CMD_PORT_GET: u16 = 5;
 const RDMA_NLDEV_CMD_SYS_GET: u16 = 6;
+const RDMA_NLDEV_CMD_RES_QP_GET: u16 = 10;
 const RDMA_NLDEV_ATTR_DEV_INDEX: u16 = 1;
 
-/// Answers `route/…`, see [`route`], and `rdma/sys-get`, `rdma/dev-get` and `rdma/port-get` (device: its index).
+/// Answers `route/…`, see [`route`], and `rdma/sys-get`, `rdma/dev-get`, and `rdma/port-get` and `rdma/qp-get` (device: its index).
 ///
 /// The answer is all messages, headers included, without the one that ends a dump. Making an RDMA netlink socket can load
 /// `ib_core`: probes ask only if it is there.
@@ -57,11 +58,15 @@ fn ask_rdma(call: &Call) -> Result<Answer, Refusal> {
     let (command, flags, attributes) = match &*call.name {
         "rdma/sys-get" => (RDMA_NLDEV_CMD_SYS_GET, 0, Vec::new()),
         "rdma/dev-get" => (RDMA_NLDEV_CMD_GET, NLM_F_DUMP, Vec::new()),
-        "rdma/port-get" => {
+        "rdma/port-get" | "rdma/qp-get" => {
+            let command = match &*call.name {
+                "rdma/qp-get" => RDMA_NLDEV_CMD_RES_QP_GET,
+                _ => RDMA_NLDEV_CMD_PORT_GET,
+            };
             let device = call.number("device").and_then(|n| u32::try_from(n).ok());
             let device = device.ok_or(Errno::EINVAL)?.to_le_bytes();
             let device = attribute(RDMA_NLDEV_ATTR_DEV_INDEX, &device);
-            (RDMA_NLDEV_CMD_PORT_GET, NLM_F_DUMP, device)
+            (command, NLM_F_DUMP, device)
         }
         name => return Err(Refusal::unknown_call(name)),
     };

@@ -16,8 +16,8 @@ const ASKING: CapabilitySet = CapabilitySet::DAC_READ_SEARCH
     .union(CapabilitySet::NET_BIND_SERVICE);
 
 /// Probes that an administrator alone gets whole answers to: a PCI function's configuration beyond its first 64 bytes (`pci_read_config`,
-/// drivers/pci/pci-sysfs.c), and NVIDIA's driver.
-const ADMINISTRATORS: [&str; 3] = ["pcie", "nvml", "cuda"];
+/// drivers/pci/pci-sysfs.c), NVIDIA's driver, and the kernel stack of a process (`proc_pid_stack`, fs/proc/base.c).
+const ADMINISTRATORS: [&str; 4] = ["pcie", "nvml", "cuda", "ranks"];
 
 /// Gives up, for this process and all that it starts, what no probe needs; programs that it runs gain nothing by their set-user-ID bit.
 ///

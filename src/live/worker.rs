@@ -42,6 +42,8 @@ pub struct Plan {
     pub nccl: Option<String>,
     /// The process of a running job that is asked about too.
     pub job: Option<u32>,
+    /// The processes of a running job's ranks that a person named.
+    pub ranks: Vec<u32>,
     /// When the recording ends, whatever is still open.
     pub deadline: Duration,
     /// The probes: name, and for how long each may be silent.
@@ -344,6 +346,10 @@ fn start(
         if let Some(job) = plan.job {
             command.arg("--as").arg(job.to_string());
         }
+        if !plan.ranks.is_empty() {
+            let ranks: Vec<String> = plan.ranks.iter().map(u32::to_string).collect();
+            command.arg("--ranks").arg(ranks.join(","));
+        }
         if let Some(path) = places.and_then(Places::path) {
             command.arg("--places").arg(path);
         }
@@ -553,6 +559,8 @@ pub struct ChildSettings {
     pub sample: Option<Duration>,
     /// The process of a running job that is asked about too.
     pub job: Option<u32>,
+    /// The processes of a running job's ranks that a person named.
+    pub ranks: Vec<u32>,
     /// The NCCL library, or its version, that a person named.
     pub nccl: Option<String>,
     /// The table of where the children of a run ask.
@@ -590,7 +598,8 @@ pub fn child(
             Some(root) => Live::tree(started.at_ns, root)?,
             None => Live::machine(started.at_ns, started.sample, started.job),
         }
-        .with_nccl(started.nccl.clone());
+        .with_nccl(started.nccl.clone())
+        .with_ranks(started.ranks.clone());
         let sink = Arc::clone(&outlet);
         let recorder = Recorder::new(
             WatchedSource {

@@ -89,7 +89,7 @@ fn netns(bytes: &[u8]) -> Result<RdmaNetns, String> {
 }
 
 /// The numbers by which netlink knows devices.
-fn device_indexes(bytes: &[u8]) -> Result<HashMap<Arc<str>, u32>, String> {
+pub(super) fn device_indexes(bytes: &[u8]) -> Result<HashMap<Arc<str>, u32>, String> {
     messages::<0>(bytes)
         .map(|message| {
             let attributes = message?.attributes;

@@ -223,7 +223,10 @@ fn not_read(facts: &Facts) -> Vec<Sentence> {
     });
     let tools = facts.texts(Facts::CLUSTER, cluster::LOGS_UNREAD);
     let outputs = tools.map(|tool| format!("output of {tool}: not read"));
-    let all = said.chain(left_out).chain(outputs);
+    let all = said
+        .chain(left_out)
+        .chain(outputs)
+        .chain(found::withheld(facts));
     all.map(Sentence::from).collect()
 }
 

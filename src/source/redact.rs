@@ -295,6 +295,7 @@ impl Redactor {
             "process_env" => value::job_environment(names, value),
             "kernel_log" => value::kernel_log(names, value),
             "processes" => value::processes(names, value),
+            name if name.starts_with("rank_") => value::ranks(names, value),
             name if name.starts_with("process") => value::free(names, value),
             name if name.starts_with("nccl_") => value::with_texts(value, &|_, text| path(text)),
             name if name.starts_with("nvml_") => {

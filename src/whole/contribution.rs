@@ -176,6 +176,7 @@ pub fn is_empty(facts: &Facts) -> bool {
         Subject::Device,
         Subject::Run,
         Subject::Trace,
+        Subject::LiveJob,
         Subject::Benchmark,
         Subject::Measurement,
     ];

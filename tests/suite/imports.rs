@@ -118,7 +118,7 @@ const LAYERS: [&[&str]; 10] = [
     &["recorded_input"],
     &["given", "fresh_recordings"],
     &["one"],
-    &["baseline", "log"],
+    &["baseline", "live_job", "log"],
     &["budget"],
     &["examination", "many"],
     &["hosts", "launch", "plan"],

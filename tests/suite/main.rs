@@ -88,6 +88,7 @@ mod redaction;
 mod remedies;
 mod rendered;
 mod report_length;
+mod running_jobs;
 mod situations;
 mod stalls;
 mod strangers;

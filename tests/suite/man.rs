@@ -205,13 +205,14 @@ fn rdma_doctor_recording_5() {
 }
 
 /// What is written by hand behind the generated part of a page.
-const TAILS: [(&str, &str); 5] = [
+const TAILS: [(&str, &str); 6] = [
     ("advise", include_str!("man/rdma-doctor-advise.1.tail")),
     ("bench", include_str!("man/rdma-doctor-bench.1.tail")),
     (
         "collect-script",
         include_str!("man/rdma-doctor-collect-script.1.tail"),
     ),
+    ("job", include_str!("man/rdma-doctor-job.1.tail")),
     ("log", include_str!("man/rdma-doctor-log.1.tail")),
     ("topo", include_str!("man/rdma-doctor-topo.1.tail")),
 ];

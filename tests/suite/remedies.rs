@@ -25,6 +25,7 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "gdrcopy",
             "grubby",
             "ibportstate",
+            "kill",
             "lctl",
             "ldconfig",
             "mkdir",

@@ -38,6 +38,7 @@ fn plan(program: PathBuf, budget_ms: u64) -> Plan {
         nccl: None,
         sample: None,
         job: None,
+        ranks: Vec::new(),
         deadline: Duration::from_secs(60),
         probes: vec![
             ("one", Duration::from_millis(budget_ms)),

@@ -1,7 +1,7 @@
 //! What tools printed into a log, a sentence each.
 
 use crate::fact::benchmark::{self, BenchmarkTool};
-use crate::fact::{Facts, Id, Subject, cluster, node, trace};
+use crate::fact::{Facts, Id, Subject, cluster, live_job, node, trace};
 use crate::report::plural;
 use crate::sentence::Sentence;
 
@@ -16,6 +16,10 @@ pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
         None => format!("outputs of {}", tools.join(", ")).into(),
     });
     let mut all: Vec<Sentence> = benchmarks.chain(tools).collect();
+    for id in facts.all(Subject::LiveJob) {
+        let summary = facts.known(id, live_job::SUMMARY);
+        all.extend(summary.map(|summary| summary.to_string().into()));
+    }
     for id in facts.all(Subject::Trace) {
         let summary = facts.known(id, trace::SUMMARY).unwrap_or_default();
         if !summary.is_empty() {
@@ -23,6 +27,13 @@ pub(super) fn sentences(facts: &Facts) -> Vec<Sentence> {
         }
     }
     all
+}
+
+/// Why nothing is said of a running job.
+pub(super) fn withheld(facts: &Facts) -> impl Iterator<Item = String> + '_ {
+    let jobs = facts.all(Subject::LiveJob);
+    let untold = jobs.filter(|id| facts.known(*id, live_job::SUMMARY).is_none());
+    untold.filter_map(|id| Some(facts.known(id, live_job::WITHHELD)?.to_string()))
 }
 
 /// `ibstat: 8 ports, 7 active, mlx5_5/1 down; …`

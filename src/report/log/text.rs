@@ -15,7 +15,7 @@ pub(in crate::report) fn write(
 ) -> io::Result<Vec<String>> {
     let several = log.answers.len() > 1;
     let files = named(&log.files);
-    if log.answers.len() != 1 {
+    if log.answers.len() != 1 && !log.files.is_empty() {
         aside(out, &files)?;
     }
     let mut shown = Vec::new();

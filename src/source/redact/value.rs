@@ -122,6 +122,24 @@ pub(super) fn processes(names: &Names, value: &Value) -> Value {
     })
 }
 
+/// Processes of ranks: what they wait for, and the variables of their launcher.
+pub(super) fn ranks(names: &Names, value: &Value) -> Value {
+    with_texts(value, &|member, text| match member {
+        "name" => nvml::program(&names.key, text),
+        "state" | "call" | "waits_in" | "stack" | "withheld" => text.to_owned(),
+        "file" if text.ends_with(']') && !text.starts_with('/') => text.to_owned(),
+        "MASTER_PORT" => text.to_owned(),
+        member
+            if member
+                .bytes()
+                .all(|byte| byte != b'_' && !byte.is_ascii_uppercase()) =>
+        {
+            names.free(text)
+        }
+        variable => self::variable(names, variable, text),
+    })
+}
+
 /// The same value with other texts, each by the name of the member that it is in; names of members stay.
 pub(super) fn with_texts(value: &Value, text: &dyn Fn(&str, &str) -> String) -> Value {
     mapped(value, "", &str::to_owned, &|member, leaf| {

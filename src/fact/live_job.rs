@@ -1,0 +1,32 @@
+//! The facts of a running job on a node.
+
+use std::sync::Arc;
+
+use super::Seconds;
+use super::schema::subject;
+
+subject! {
+    /// A running job, as its ranks' processes on a node show it, looked at twice.
+    LiveJob = "live_job" from "ranks";
+
+    /// For how long it was looked at.
+    LOOKED: Seconds = "looked" from "ranks";
+    /// Whether all ranks stood still between the two looks, and none differs from the others or is at
+    /// fault.
+    STANDS_STILL: bool = "stands_still" from "ranks";
+    /// In what the ranks wait: `4 ranks wait in recv`.
+    WAITS: Arc<str> = "waits" from "ranks";
+    /// The ranks that the launcher started on the node and that have no process in either look:
+    /// `rank 2`.
+    MISSING: Arc<str> = "missing" from "ranks";
+    /// Whether a rank is missing.
+    HAS_MISSING: bool = "has_missing" from "ranks";
+    /// The ranks that have a process: `ranks 0, 1 and 3 have one`.
+    PRESENT: Arc<str> = "present" from "ranks";
+    /// Whether what each of its processes does could be looked at.
+    COMPLETE: bool = "complete" from "ranks";
+    /// What could not be looked at, and why.
+    WITHHELD: Arc<str> = "withheld" from "ranks";
+    /// What was seen, in a sentence.
+    SUMMARY: Arc<str> = "summary" from "ranks";
+}
