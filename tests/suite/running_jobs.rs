@@ -276,6 +276,16 @@ fn a_rank_that_sleeps_is_named() {
 }
 
 #[test]
+fn a_rank_that_only_looks_again_while_the_others_do_nothing_is_named() {
+    let job = Job::where_rank_2("poll");
+    job.reaches(&[0, 1, 3]);
+    let rank = job.pid(2);
+    let expected =
+        format!("rank 2 (pid {rank}) waits in select; the other 3 wait in recv and did not move");
+    job.said().leads(1, "ranks/differs", &expected);
+}
+
+#[test]
 fn a_rank_that_sleeps_while_the_others_spin_is_named() {
     let job = Job::start(
         &|rank| if rank == 2 { "sleep" } else { "" },
