@@ -10,6 +10,7 @@ pub mod deferred;
 pub mod expect;
 pub mod explain;
 mod explain_page;
+pub mod fabric;
 #[cfg(test)]
 mod fact_use_tests;
 pub mod facts;
@@ -113,6 +114,8 @@ pub enum Command {
     Log(Deferred<log::LogArgs>),
     /// Say whether the job on this node moves, and which rank it waits for: from its processes, dumps of PyTorch's flight recorder, NCCL's RAS, and logs
     Job(Deferred<job::JobArgs>),
+    /// Judge an InfiniBand fabric by what its tools print: the link, switch or host that is not like its equals
+    Fabric(Deferred<fabric::FabricArgs>),
     /// Find why multi-node is slow: check, measure, ablate, and name one cause
     Triage(Deferred<triage::TriageArgs>),
     /// Draw GPUs, adapters and PCIe switches as a tree, with a matrix of distances
@@ -294,6 +297,7 @@ fn foreign(command: &Command) -> Option<Foreign> {
         Command::Check(args) => return args.foreign(),
         Command::Log(args) => return Some(args.foreign()),
         Command::Job(args) => return args.foreign(),
+        Command::Fabric(args) => return Some(args.foreign()),
         Command::Test(_) => return Some(Foreign::of_several(ClusterMemory::default())),
         Command::Expect(_) => true,
         Command::Facts(args) => args.node.recording.is_some(),
@@ -316,6 +320,7 @@ fn run_command(command: &Command) -> anyhow::Result<Exit> {
         Command::NcclEnv(args) => nccl_env::run(args),
         Command::Log(args) => log::run(args),
         Command::Job(args) => job::run(args),
+        Command::Fabric(args) => fabric::run(args),
         Command::Triage(args) => triage::run(args),
         Command::Topo(args) => topo::run(args),
         Command::Bench(args) => bench::run(args),

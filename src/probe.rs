@@ -185,7 +185,14 @@ fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
     if !kept {
         // A node does not sweep its fabric, and tests nothing by these tools: only their outputs
         // show it.
-        for subject in [Subject::FabricLink, Subject::Switch, Subject::ToolResult] {
+        let of_outputs = [
+            Subject::FabricLink,
+            Subject::Switch,
+            Subject::FabricHost,
+            Subject::IbFabric,
+            Subject::ToolResult,
+        ];
+        for subject in of_outputs {
             facts.set_members(subject, node, Membership::Known(Origin::derived(how)));
         }
     }

@@ -17,7 +17,8 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 25] = [
+const SHOWN_ONLY: [(&str, &str); 26] = [
+    ("ib_fabric.summary", "a report names what was read by it"),
     ("cluster.tried", "the area `reach` is there by it"),
     (
         "cluster.untried",

@@ -258,7 +258,7 @@ const NAMED: usize = 20;
 
 /// What can be read, for a text that holds nothing of it.
 const READABLE: &str = "it is no recording, and holds no output of a tool that is read: ibstat, ibv_devinfo, rdma link, show_gids, \
-    perfquery, iblinkinfo, ibqueryerrors, mlxlink, lldpctl, ip addr|route|rule|neigh, ethtool, mlnx_qos, lspci -vvv|-xxx, dmesg, nvidia-smi, amd-smi, iptables-save, nft list ruleset, ulimit -a, \
+    perfquery, ibnetdiscover, iblinkinfo, ibqueryerrors, mlxlink, lldpctl, ip addr|route|rule|neigh, ethtool, mlnx_qos, lspci -vvv|-xxx, dmesg, nvidia-smi, amd-smi, iptables-save, nft list ruleset, ulimit -a, \
     sysctl -a, env, docker inspect and others (rdma-doctor-evidence(7) lists them; rdma-doctor collect-script prints a script that writes them)";
 
 /// What a path holds.

@@ -109,6 +109,10 @@ subjects! {
     Switch: switch;
     /// What a tool says of something that it tried or tested.
     ToolResult: tool_result;
+    /// A host of the InfiniBand fabric, as its adapters are described.
+    FabricHost: fabric_host;
+    /// The InfiniBand fabric as a whole.
+    IbFabric: ib_fabric;
     /// A waiver of the site for the node.
     Waiver: waiver;
     /// An item of the site's inventory for the node.
@@ -157,6 +161,8 @@ impl Subject {
             Subject::Hop => "PCIe link",
             Subject::FabricLink => "fabric link",
             Subject::ToolResult => "result of a tool",
+            Subject::FabricHost => "fabric host",
+            Subject::IbFabric => "InfiniBand fabric",
             Subject::Reach => "way between nodes",
             Subject::LiveJob => "running job",
             Subject::LiveRank => "rank's process",
@@ -177,7 +183,7 @@ impl Subject {
             Subject::Gpu => GPUS,
             Subject::GpuPair => GPUS * (GPUS - 1) / 2,
             Subject::GpuNic => 1024,
-            Subject::FabricLink => 65536,
+            Subject::FabricLink | Subject::FabricHost => 65536,
             of_node if of_node.scope().any(|above| above == Subject::Node) => 8192,
             // Logs and clusters have bounds of their own.
             _ => usize::MAX,
@@ -234,6 +240,8 @@ impl Subject {
             | Subject::FabricLink
             | Subject::Switch
             | Subject::ToolResult
+            | Subject::FabricHost
+            | Subject::IbFabric
             | Subject::Waiver
             | Subject::Inventory => Subject::Node,
         })

@@ -179,7 +179,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     mounts::state(&outputs, facts, node);
     amd::state(&outputs, facts, node);
     filter::state(&outputs, facts, node);
-    fabric::state_links(&outputs, facts, node);
+    fabric::state_fabric(&outputs, facts, node);
     routes::state(ask, &outputs, facts, node);
     devices::odd(facts, node);
     summary::state_outputs(&outputs, facts, node);

@@ -56,6 +56,7 @@ mod engines;
 mod evidence;
 mod evidence_live;
 mod evidence_texts;
+mod fabric;
 mod firewall;
 mod fixtures;
 mod formats;

@@ -503,6 +503,14 @@ impl Node {
     }
 }
 
+/// Whether a text holds a cabling plan.
+pub fn is_cabling_plan(text: &str) -> bool {
+    let mut evidence = Evidence::default();
+    evidence.add_text("", text);
+    let mut asked = evidence.nodes.iter().flat_map(|node| node.replies.keys());
+    asked.any(|one| matches!(one, Question::Run(run) if run.first().is_some_and(|tool| &**tool == "cabling-plan")))
+}
+
 /// The folder of a member, not deeper than what tells machines apart.
 fn folder(parts: &[&str]) -> String {
     let above = parts.len().saturating_sub(1).min(3);

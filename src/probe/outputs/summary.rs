@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Output;
-use crate::fact::{Facts, Id, Origin, Subject, gpu, node as of_node, nvlink, port};
+use crate::fact::{Facts, Id, Origin, Subject, gpu, ib_fabric, node as of_node, nvlink, port};
 
 /// Outputs that are named, at most.
 const NAMED: usize = 12;
@@ -18,6 +18,10 @@ pub(super) fn state_outputs(outputs: &[Output], facts: &mut Facts, node: Id) {
         }
     }
     let mut said: Vec<Arc<str>> = Vec::new();
+    for fabric in facts.below(node, Subject::IbFabric) {
+        let summary = facts.known(fabric, ib_fabric::SUMMARY);
+        said.extend(summary.map(|summary| format!("fabric: {summary}").into()));
+    }
     for name in names.iter().take(NAMED) {
         let same = outputs.iter().filter(|output| output_name(output) == *name);
         let values = key_values(&same.collect::<Vec<_>>(), facts, node);

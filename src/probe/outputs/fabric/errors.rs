@@ -4,8 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::End;
-use super::link_line::hex;
+use super::said::{End, hex};
 use crate::fact::counter::CounterClass;
 use crate::fact::counter_table::{CounterMeaning, meaning};
 use crate::probe::outputs::OutputLine;
@@ -115,8 +114,8 @@ impl<'o> ErrorList<'o> {
         let end = End {
             node: self.heading.clone(),
             guid: hex(guid.trim()),
-            lid: None,
             port,
+            ..End::default()
         };
         let counts = listed.split('[').filter_map(Count::read);
         let counts = counts.filter(Count::means_bad_link).collect();

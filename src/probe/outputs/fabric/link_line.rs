@@ -1,110 +1,56 @@
 //! A line of iblinkinfo(8): `4  1[  ] ==( 4X  53.125 Gbps Active/  LinkUp)==>  12  1[  ] "n1" ( )`.
 
-use std::fmt;
-
-use super::End;
-use crate::fact::port::{PhysState, PortState};
+use super::said::{End, Kind, LinkLine, Pace, hex};
 use crate::probe::outputs::named;
-
-/// The names of the speeds of a lane, the slowest first.
-const SPEEDS: [&str; 9] = [
-    "SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR",
-];
 
 /// How the tools print each in Gb/s; the fourth by its name.
 const PRINTED: [&str; 9] = [
     "2.5", "5.0", "10.0", "FDR10", "14.0625", "25.78125", "53.125", "106.25", "212.5",
 ];
 
-/// The lanes of a cable: ports that could be bundled to 8X and 12X say so at each.
-const CABLE_LANES: u64 = 4;
-
-/// Lanes, and the place of their speed among [`SPEEDS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pace {
-    pub(super) width: u64,
-    speed: usize,
-}
-
-impl Pace {
-    pub(super) fn reaches(self, possible: Pace) -> bool {
-        self.width >= possible.width && self.speed >= possible.speed
-    }
-}
-
-impl fmt::Display for Pace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = SPEEDS.get(self.speed).unwrap_or(&"");
-        write!(f, "{}X {name}", self.width)
-    }
-}
-
-/// What a line says.
-#[derive(Debug)]
-pub(super) struct LinkLine {
-    pub(super) near: End,
-    far: Option<End>,
-    pub(super) state: Option<PortState>,
-    pub(super) phys_state: Option<PhysState>,
-    pace: Option<Pace>,
-    possible_width: Option<u64>,
-    possible_speed: Option<usize>,
-}
-
-impl LinkLine {
-    /// Reads a line that is whole.
-    pub(super) fn read(text: &str) -> Option<LinkLine> {
-        let (near, rest) = text.split_once("==(")?;
-        let (link, behind) = rest.split_once(")==>")?;
-        let (before, after) = link.split_once('/')?;
-        let is_end = |c: char| c.is_whitespace() || c == ')';
-        let mut words = before.split_whitespace();
-        let width = before.split_whitespace().find_map(lanes);
-        let (far, hints) = far_end(behind)?;
-        Some(LinkLine {
-            near: near_end(near)?,
-            far,
-            state: named::typed(words.next_back()?),
-            phys_state: named::typed(after.trim_start().split(is_end).next()?),
-            pace: width.and_then(|width| {
-                let speed = speed_in(before)?;
-                Some(Pace { width, speed })
-            }),
-            possible_width: hints.iter().find_map(|hint| lanes(hint)),
-            possible_speed: hints.iter().find_map(|hint| speed_in(hint)),
-        })
-    }
-
-    /// The ends that it names.
-    pub(super) fn ends(&self) -> impl Iterator<Item = &End> {
-        std::iter::once(&self.near).chain(&self.far)
-    }
-
-    /// How it runs, and how it could.
-    pub(super) fn paces(&self) -> Option<(Pace, Pace)> {
-        let pace = self.pace.filter(|_| self.state != Some(PortState::Down))?;
-        let width = self.possible_width.unwrap_or(pace.width);
-        let possible = Pace {
-            width: width.min(CABLE_LANES).max(pace.width),
-            speed: self.possible_speed.unwrap_or(pace.speed),
-        };
-        Some((pace, possible))
-    }
+/// Reads a line that is whole.
+pub(super) fn read(text: &str) -> Option<LinkLine> {
+    let (near, rest) = text.split_once("==(")?;
+    let (link, behind) = rest.split_once(")==>")?;
+    let (before, after) = link.split_once('/')?;
+    let is_end = |c: char| c.is_whitespace() || c == ')';
+    let mut words = before.split_whitespace();
+    let width = before.split_whitespace().find_map(lanes);
+    let (far, hints) = far_end(behind)?;
+    Some(LinkLine {
+        near: near_end(near)?,
+        far,
+        state: named::typed(words.next_back()?),
+        phys_state: named::typed(after.trim_start().split(is_end).next()?),
+        pace: width.and_then(|width| {
+            let speed = speed_in(before)?;
+            Some(Pace { width, speed })
+        }),
+        tells_possible: true,
+        possible_width: hints.iter().find_map(|hint| lanes(hint)),
+        possible_speed: hints.iter().find_map(|hint| speed_in(hint)),
+        ..LinkLine::default()
+    })
 }
 
 /// `Switch: 0x0002c903007b78b0 sw226:`, `CA: n1 HCA-1:`.
 pub(super) fn heading(text: &str) -> Option<End> {
     let (kind, rest) = text.trim_end().strip_suffix(':')?.split_once(": ")?;
-    if !["Switch", "CA", "Router"].contains(&kind) {
-        return None;
-    }
-    let (guid, name) = match rest.split_once(' ').filter(|_| kind == "Switch") {
+    let kind = match kind {
+        "Switch" => Kind::Switch,
+        "CA" => Kind::Adapter,
+        "Router" => Kind::Router,
+        _ => return None,
+    };
+    let of_switch = rest.split_once(' ').filter(|_| kind == Kind::Switch);
+    let (guid, name) = match of_switch {
         Some((guid, name)) => (hex(guid), name),
         None => (None, rest),
     };
     Some(End {
         node: Some(name.trim().to_owned()),
         guid,
+        kind: Some(kind),
         ..End::default()
     })
 }
@@ -137,16 +83,14 @@ fn numbered_end(text: &str) -> Option<End> {
     let port = words.next()?.parse().ok()?;
     let lid = words.next()?.parse().ok()?;
     Some(End {
-        node: None,
-        // What no subnet manager gave has none, or this.
-        lid: Some(lid).filter(|lid| ![0, 65535].contains(lid)),
-        guid: words.next().and_then(hex),
+        lid: Some(lid),
+        guid: words
+            .next()
+            .filter(|word| word.starts_with("0x"))
+            .and_then(hex),
         port,
+        ..End::default()
     })
-}
-
-pub(super) fn hex(word: &str) -> Option<u64> {
-    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
 }
 
 /// `4X`
