@@ -53,6 +53,11 @@ pub static FABRIC: Outputs = Outputs {
         "lldpctl",
         "networkctl lldp",
         "perfquery -l 12",
+        "ibnetdiscover",
+        "ibnetdiscover -p",
+        "opensm-subnet.lst",
+        "ibdiagnet2.db_csv",
+        "cabling-plan",
     ],
     beside: "$ ibqueryerrors\nErrors for 0xa01 \"s1\"\n   GUID 0xa01 port 2: [LinkDownedCounter == 3]\n\
         ## Summary: 9 nodes checked, 1 bad nodes found\n##          40 ports checked, 1 ports have errors\n",

@@ -16,7 +16,7 @@ use crate::probe::outputs::recorded::is_cabling_plan;
 /// Judge an InfiniBand fabric: which link, switch or host is not like its equals. Nothing is asked of it: only files are read.
 #[derive(Debug, Args)]
 pub struct FabricArgs {
-    /// Outputs of ibnetdiscover (also with -p), iblinkinfo, ibqueryerrors and sminfo, taken in one go; a directory for all in it
+    /// Outputs of ibnetdiscover (also with -p), iblinkinfo, ibqueryerrors and sminfo, opensm-subnet.lst, ibdiagnet2.db_csv, taken at one time; a directory for all in it
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// A cabling plan to compare with: CSV with the columns StartDevice, StartPort, EndDevice, EndPort, as UFM's NDT plugin takes it

@@ -285,7 +285,8 @@ fn healthy_and_uneven_fabrics_are_quiet() {
     if !simulator::is_here() {
         return;
     }
-    let nets: [(&str, fn() -> Net); 5] = [
+    type Make = fn() -> Net;
+    let nets: [(&str, Make); 5] = [
         ("tree", Net::tree),
         ("uneven", Net::uneven_tree),
         ("rails", Net::rails),
@@ -304,7 +305,61 @@ fn healthy_and_uneven_fabrics_are_quiet() {
             println!("{name} {tools:?}");
             said.is_quiet();
         }
+        wait_for(&simulator.subnet_list());
+        said_of("check", &[simulator.subnet_list()]).is_quiet();
     }
+}
+
+/// Waits until a file is there.
+fn wait_for(path: &Path) {
+    for _ in 0..100 {
+        if path.is_file() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_files_of_opensm_and_ibdiagnet_tell_the_same() {
+    if !simulator::is_here() {
+        return;
+    }
+    let mut net = Net::tree();
+    net.rate("leaf1", 9, "1xHDR");
+    net.unplug("leaf2", 9);
+    let simulator = Simulator::start(&net, "dumps");
+    wait_for(&simulator.subnet_list());
+    let said = said_of("fabric", &[simulator.subnet_list()]);
+    let leading = |said: &Said| -> Vec<String> {
+        said.causes
+            .iter()
+            .map(|(_, sentence)| sentence.clone())
+            .collect()
+    };
+    let expected = [
+        "leaf1 port 9 - spine0 port 3 runs at 1X HDR; 3 of 4 uplinks of leaf1 run at 4X HDR",
+        "leaf2 has 3 uplinks where its equals have 4: 1 instead of 2 to spine0; no link at port 9",
+    ];
+    assert_eq!(leading(&said), expected, "{}", said.text);
+    let tables = simulator.file("db_csv.txt", &net.to_tables());
+    let said = said_of("fabric", std::slice::from_ref(&tables));
+    let expected = [
+        "leaf1 port 9 - spine0 port 3 runs at 1X HDR; both ends support 4X HDR",
+        expected[1],
+        "leaf3 port 9 - spine0 port 7: SymbolErrorCounter 500 at leaf3 port 9; the median SymbolErrorCounter of the ports checked is 0",
+    ];
+    assert_eq!(leading(&said), expected, "{}", said.text);
+    let cut = edited(&tables, "cut.csv", |text| {
+        text[..text.len() * 2 / 3].to_owned()
+    });
+    let said = said_of("fabric", &[cut]);
+    assert!(
+        said.text
+            .contains("was not read (the last table has no end)"),
+        "{}",
+        said.text
+    );
 }
 
 /// An output as it would be if somebody had changed it so.

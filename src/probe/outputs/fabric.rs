@@ -1,10 +1,11 @@
 //! An InfiniBand fabric, from the outputs of tools that show it: ibnetdiscover(8), iblinkinfo(8),
-//! ibqueryerrors(8), sminfo(8).
+//! ibqueryerrors(8), sminfo(8), and the files that opensm(8) and ibdiagnet2 write.
 //!
 //! ```text
 //! said       what a line says of a link
 //! topology   lines of ibnetdiscover
 //! link_line  lines of iblinkinfo
+//! dumps      opensm's list of links, and ibdiagnet2's tables
 //! errors     lines of ibqueryerrors
 //! model      one fabric from all of them: devices, links by GUID, LID and port
 //! tiers      leaf, spine, core, and which switches lack links that their equals have
@@ -14,6 +15,7 @@
 //! state      from these to facts
 //! ```
 
+mod dumps;
 mod equals;
 mod errors;
 mod hosts;
@@ -38,8 +40,10 @@ use crate::fact::{Facts, Id};
 use crate::left_out::LeftOut;
 
 /// The tools whose outputs are read together.
-const TOOLS: [&str; 5] = [
+const TOOLS: [&str; 7] = [
     "ibnetdiscover",
+    "opensm-subnet.lst",
+    "ibdiagnet2.db_csv",
     "iblinkinfo",
     "ibqueryerrors",
     "sminfo",
@@ -84,7 +88,8 @@ pub(super) fn state_fabric(all: &[Output], facts: &mut Facts, node: Id) {
     read.tells_possible = lines.iter().any(|(_, said)| said.tells_possible);
     read.has_errors = outputs
         .iter()
-        .any(|output| output.tool() == "ibqueryerrors");
+        .any(|output| output.tool() == "ibqueryerrors")
+        || !read.errors.is_empty();
     let ends: Vec<&End> = (read.errors.ports.iter()).map(|port| &port.end).collect();
     let fabric = Fabric::build(lines, &ends);
     if !outputs.iter().any(|output| output.is_cut) {
@@ -101,6 +106,13 @@ impl<'o> Readings<'o> {
         match output.tool() {
             "ibnetdiscover" => self.read_topology(output),
             "sminfo" => self.read_managers(output),
+            "opensm-subnet.lst" => {
+                let said = output
+                    .lines()
+                    .filter_map(|line| dumps::subnet_line(line.text).map(|said| (line, said)));
+                self.lines.extend(said);
+            }
+            "ibdiagnet2.db_csv" => self.read_tables(output),
             "cabling-plan" => self.plan.read_output(output),
             _ => self.read_links(output),
         }
@@ -116,6 +128,19 @@ impl<'o> Readings<'o> {
         if reader.is_cut() {
             let why = "the topology ends within a device";
             let rest = LeftOut::one_or_more("device", why);
+            crate::left_out::add(&mut self.left_out, rest);
+        }
+    }
+
+    fn read_tables(&mut self, output: &'o Output) {
+        let mut tables = dumps::Tables::default();
+        tables.read_output(output);
+        tables.add_to(&mut self.lines, &mut self.errors);
+        let masters = tables.masters.iter();
+        self.masters
+            .extend(masters.map(|guid| format!("guid {guid:#x}")));
+        if tables.is_cut {
+            let rest = LeftOut::one_or_more("row", "the last table has no end");
             crate::left_out::add(&mut self.left_out, rest);
         }
     }

@@ -208,4 +208,60 @@ impl Net {
         }
         text
     }
+
+    /// Tables in the form of ibdiagnet2.db_csv, with errors at port 9 of leaf3.
+    pub(super) fn to_tables(&self) -> String {
+        let mut nodes = "START_NODES\nNodeDesc,NumPorts,NodeType,NodeGUID,DeviceID\n".to_owned();
+        let mut ports = "START_PORTS\nNodeGuid,PortGuid,PortNum,LID,LinkWidthActv,LinkWidthSup,LinkSpeedActv,LinkSpeedSup,PortPhyState,PortState\n".to_owned();
+        let mut links = "START_LINKS\nNodeGuid1,PortNum1,NodeGuid2,PortNum2\n".to_owned();
+        let mut counters =
+            "START_PM_INFO\nNodeGUID,PortNumber,LinkDownedCounter,SymbolErrorCounter\n".to_owned();
+        let mut names: Vec<&str> = self.cables.keys().map(|(name, _)| name.as_str()).collect();
+        names.dedup();
+        let guid = |name: &str| {
+            let at = names.iter().position(|one| *one == name).unwrap();
+            format!("0x{:x}", 0xa00 + at)
+        };
+        for (at, name) in names.iter().enumerate() {
+            let kind = if self.switches.contains_key(*name) {
+                2
+            } else {
+                1
+            };
+            let described = name.replace('-', " ");
+            writeln!(nodes, "\"{described}\",8,{kind},{},4129", guid(name)).unwrap();
+            if kind == 2 {
+                writeln!(
+                    ports,
+                    "{0},{0},0,{1},N/A,N/A,N/A,N/A,5,4",
+                    guid(name),
+                    at + 1
+                )
+                .unwrap();
+            }
+        }
+        for ((name, port), ((peer, peer_port), rate)) in &self.cables {
+            let at = names.iter().position(|one| one == name).unwrap();
+            let width = if rate.starts_with('1') { 1 } else { 2 };
+            writeln!(
+                ports,
+                "{0},{0},{port},{1},{width},3,1024,0x707,5,4",
+                guid(name),
+                at + 1
+            )
+            .unwrap();
+            let errors = if (name.as_str(), *port) == ("leaf3", 9) {
+                500
+            } else {
+                0
+            };
+            writeln!(counters, "{},{port},0,{errors}", guid(name)).unwrap();
+            if (name, port) < (peer, peer_port) {
+                writeln!(links, "{},{port},{},{peer_port}", guid(name), guid(peer)).unwrap();
+            }
+        }
+        format!(
+            "{nodes}END_NODES\n\n{ports}END_PORTS\n\n{links}END_LINKS\n\n{counters}END_PM_INFO\n"
+        )
+    }
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use super::net::Net;
@@ -90,7 +90,9 @@ impl Simulator {
             .spawn()
             .unwrap();
         self.manager = Some(manager);
-        wait_until(|| self.run("ibstat").contains("State: Active"));
+        let is_active =
+            |output: Output| String::from_utf8_lossy(&output.stdout).contains("State: Active");
+        wait_until(|| is_active(self.run("ibstat")));
     }
 
     /// Ends the subnet manager, so that what commands change stays as it is.
@@ -120,15 +122,15 @@ impl Simulator {
     }
 
     /// What a tool prints.
-    fn run(&self, line: &str) -> String {
+    fn run(&self, line: &str) -> Output {
         let mut words = line.split(' ');
         let mut command = self.command(words.next().unwrap(), &self.host);
-        let output = command.args(words).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if text.is_empty() {
-            println!("{line}: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        text
+        command.args(words).output().unwrap()
+    }
+
+    /// The list of links that the subnet manager wrote.
+    pub(super) fn subnet_list(&self) -> PathBuf {
+        self.directory.join("opensm/opensm-subnet.lst")
     }
 
     /// Writes a file beside the outputs.
@@ -143,9 +145,10 @@ impl Simulator {
         let path = self
             .directory
             .join(format!("{}.txt", line.replace(' ', "")));
-        let text = self.run(line);
-        assert!(!text.is_empty(), "{line}");
-        fs::write(&path, text).unwrap();
+        let output = self.run(line);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.stdout.is_empty(), "{line}: {said}");
+        fs::write(&path, output.stdout).unwrap();
         path
     }
 }

@@ -28,10 +28,15 @@ pub(super) struct Usual {
     pub(super) who: String,
 }
 
-/// The links of the fabric by groups of equals, with how each runs.
-pub(super) struct Equals {
-    paces: HashMap<Group, Vec<Pace>>,
+/// How the links of a group run.
+struct GroupPaces {
+    most: Pace,
+    same: usize,
+    all: usize,
 }
+
+/// The groups of equals in which a majority runs alike.
+pub(super) struct Equals(HashMap<Group, GroupPaces>);
 
 impl Equals {
     pub(super) fn gather(fabric: &Fabric<'_>, tiers: &Tiers) -> Self {
@@ -44,45 +49,43 @@ impl Equals {
                 paces.entry(group).or_default().push(pace);
             }
         }
-        Equals { paces }
+        let mut equals = HashMap::new();
+        for (group, paces) in paces {
+            if let Some(most) = majority(paces.iter().copied()) {
+                let same = paces.iter().filter(|pace| **pace == most).count();
+                let all = paces.len();
+                equals.insert(group, GroupPaces { most, same, all });
+            }
+        }
+        Equals(equals)
     }
 
-    /// How the equals of a link run if it is an outlier among them: it is slower than most in each
-    /// group that has a majority.
-    pub(super) fn faster(
+    /// How a link runs beside its equals; `None` where it has none to compare it with.
+    pub(super) fn compare(
         &self,
         fabric: &Fabric<'_>,
         tiers: &Tiers,
         link: &Link<'_>,
-    ) -> Option<Usual> {
+    ) -> Option<Comparison> {
         let own = link.said.running()?;
-        let mut found = None;
-        for group in groups(fabric, tiers, link) {
-            let Some(paces) = self.paces.get(&group) else {
-                continue;
-            };
-            let Some(most) = majority(paces.iter().copied()) else {
-                continue;
-            };
-            if own.reaches(most) {
-                return None;
-            }
-            let same = paces.iter().filter(|pace| **pace == most).count();
-            let all = paces.len();
-            let who = format!("{same} of {all} {}", group.in_words(fabric));
-            found.get_or_insert(Usual { pace: most, who });
+        let groups = groups(fabric, tiers, link).into_iter();
+        let known = groups.filter_map(|group| Some((self.0.get(&group)?, group)));
+        let known: Vec<(&GroupPaces, Group)> = known.collect();
+        let (paces, group) = known.first()?;
+        // An outlier is slower than most in each of its groups.
+        if known.iter().any(|(paces, _)| own.reaches(paces.most)) {
+            return Some(Comparison::Equal);
         }
-        found
+        let GroupPaces { most, same, all } = paces;
+        let who = format!("{same} of {all} {}", group.in_words(fabric));
+        Some(Comparison::Slower(Usual { pace: *most, who }))
     }
+}
 
-    /// Whether the link has equals to compare it with.
-    pub(super) fn has_equals(&self, fabric: &Fabric<'_>, tiers: &Tiers, link: &Link<'_>) -> bool {
-        let mut groups = groups(fabric, tiers, link).into_iter();
-        groups.any(|group| {
-            let paces = self.paces.get(&group);
-            paces.is_some_and(|paces| majority(paces.iter().copied()).is_some())
-        })
-    }
+/// How a link runs beside its equals.
+pub(super) enum Comparison {
+    Equal,
+    Slower(Usual),
 }
 
 impl Group {

@@ -89,6 +89,10 @@ pub(super) struct ErrorList<'o> {
 }
 
 impl<'o> ErrorList<'o> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.checked == 0 && self.ports.is_empty()
+    }
+
     pub(super) fn read_line(&mut self, text: &str, line: OutputLine<'o>) {
         if let Some(rest) = text.strip_prefix("Errors for ") {
             self.heading = quoted(rest);
@@ -120,6 +124,22 @@ impl<'o> ErrorList<'o> {
         let counts = listed.split('[').filter_map(Count::read);
         let counts = counts.filter(Count::means_bad_link).collect();
         self.ports.push(PortErrors { end, line, counts });
+    }
+
+    /// Adds a port of a table, which lists what is 0 too.
+    pub(super) fn add_port(&mut self, end: End, line: OutputLine<'o>, values: &[(String, u64)]) {
+        self.checked = self.checked.saturating_add(1);
+        let counts = values.iter().filter(|(_, value)| *value > 0);
+        let counts: Vec<Count> = counts
+            .map(|(counter, value)| Count {
+                counter: counter.clone(),
+                value: *value,
+            })
+            .filter(Count::means_bad_link)
+            .collect();
+        if !counts.is_empty() {
+            self.ports.push(PortErrors { end, line, counts });
+        }
     }
 
     /// The ports with such counters, the one that stands out most first.

@@ -111,8 +111,12 @@ impl Hosts {
             let Some(usual) = majority(hosts.values()) else {
                 continue;
             };
+            let mut with_rails: BTreeMap<&BTreeSet<String>, u64> = BTreeMap::new();
+            for rails in hosts.values() {
+                *with_rails.entry(rails).or_default() += 1;
+            }
             for (name, rails) in hosts {
-                let same = hosts.values().filter(|other| *other == rails).count() as u64;
+                let same = with_rails.get(rails).copied().unwrap_or(0);
                 all.push(Host {
                     name: (*name).to_owned(),
                     rails: rails.clone(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::Readings;
+use super::equals::Comparison::Slower;
 use super::equals::Equals;
 use super::errors::{ErrorList, LINK_DOWNED};
 use super::hosts::Hosts;
@@ -44,7 +45,7 @@ pub(super) fn state(
         let id = facts.instance(Subject::FabricLink, node, &tiers.link_name(fabric, link));
         state_link(facts, id, link, standing);
         state_conflicts(facts, id, link);
-        state_equals(facts, id, link, (fabric, &tiers, &equals));
+        state_equals(facts, id, link, fabric, &tiers, &equals);
         ids.push(id);
     }
     state_errors(facts, node, &read.errors, fabric, &ids);
@@ -54,7 +55,7 @@ pub(super) fn state(
     let hosts = Hosts::gather(fabric);
     state_hosts(facts, node, &hosts, &ids);
     let switches = state_switches(facts, node, fabric, &tiers);
-    state_identities(facts, node, fabric, read, (&tiers, &hosts));
+    state_identities(facts, node, fabric, read, &tiers, &hosts);
     if !read.plan.is_empty() {
         state_plan(facts, node, &read.plan.compare(fabric), &ids, &switches);
     }
@@ -155,15 +156,24 @@ fn state_conflicts(facts: &mut Facts, id: Id, link: &Link<'_>) {
 }
 
 /// States how a link runs beside its equals, unless its ends say themselves what they support.
-fn state_equals(facts: &mut Facts, id: Id, link: &Link<'_>, among: (&Fabric<'_>, &Tiers, &Equals)) {
-    let (fabric, tiers, equals) = among;
-    if link.said.tells_possible || !equals.has_equals(fabric, tiers, link) {
+fn state_equals(
+    facts: &mut Facts,
+    id: Id,
+    link: &Link<'_>,
+    fabric: &Fabric<'_>,
+    tiers: &Tiers,
+    equals: &Equals,
+) {
+    if link.said.tells_possible {
         return;
     }
+    let Some(compared) = equals.compare(fabric, tiers, link) else {
+        return;
+    };
     let how = "the links that are listed";
-    let faster = equals.faster(fabric, tiers, link);
-    facts.derive(id, fabric_link::BELOW_EQUALS, faster.is_some(), how);
-    if let Some(usual) = faster {
+    let is_slower = matches!(compared, Slower(_));
+    facts.derive(id, fabric_link::BELOW_EQUALS, is_slower, how);
+    if let Slower(usual) = compared {
         facts.derive(id, fabric_link::USUAL, usual.pace.to_string().into(), how);
         facts.derive(id, fabric_link::EQUALS, usual.who.into(), how);
     }
@@ -283,7 +293,8 @@ fn state_identities(
     node: Id,
     fabric: &Fabric<'_>,
     read: &Readings<'_>,
-    among: (&Tiers, &Hosts),
+    tiers: &Tiers,
+    hosts: &Hosts,
 ) {
     let id = facts.instance(Subject::IbFabric, node, "fabric");
     let how = "the devices that are listed";
@@ -296,7 +307,7 @@ fn state_identities(
             None => {}
         }
     }
-    let summary = summary(fabric, read, among);
+    let summary = summary(fabric, read, tiers, hosts);
     facts.derive(id, ib_fabric::SUMMARY, summary.into(), how);
     if !of_lid.is_empty() || !without.is_empty() {
         let mut twice: Vec<String> = Vec::new();
@@ -358,8 +369,7 @@ fn state_plan(
 }
 
 /// `4 leaves, 2 spines, 32 hosts, 72 links; not given: errors (ibqueryerrors)`
-fn summary(fabric: &Fabric<'_>, read: &Readings<'_>, among: (&Tiers, &Hosts)) -> String {
-    let (tiers, hosts) = among;
+fn summary(fabric: &Fabric<'_>, read: &Readings<'_>, tiers: &Tiers, hosts: &Hosts) -> String {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     for tier in tiers.of_device.iter().flatten() {
         *counts.entry((*tier).min(3)).or_default() += 1;
