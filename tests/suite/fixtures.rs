@@ -329,7 +329,8 @@ fn lose_each_line(
                 continue;
             }
             // It says what kind of recording this is: without it nothing was given, and a machine was asked.
-            if matches!(line, Line::Reply { question, .. } if *question == outputs::question()) {
+            let kinds = [outputs::question(), Question::call("rank_named", [])];
+            if matches!(line, Line::Reply { question, .. } if kinds.contains(question)) {
                 continue;
             }
             if let Line::Reply {

@@ -63,6 +63,8 @@ struct Readings<'o> {
     has_errors: bool,
     /// Whether lines say what the ends of links support.
     tells_possible: bool,
+    /// Whether an output lists the devices of the fabric, and not only ports or errors.
+    lists_devices: bool,
 }
 
 /// States the fabric that these outputs show.
@@ -84,6 +86,7 @@ pub(super) fn state_fabric(all: &[Output], facts: &mut Facts, node: Id) {
         "not understood in the cabling plan",
     );
     crate::left_out::add(&mut read.left_out, unread);
+    read.lists_devices = outputs.iter().any(|output| LISTS.contains(&output.tool()));
     let lines = std::mem::take(&mut read.lines);
     read.tells_possible = lines.iter().any(|(_, said)| said.tells_possible);
     read.has_errors = outputs
@@ -99,6 +102,14 @@ pub(super) fn state_fabric(all: &[Output], facts: &mut Facts, node: Id) {
     }
     state::state(&fabric, &read, &outputs, facts, node);
 }
+
+/// The tools whose outputs list the devices of the fabric.
+const LISTS: [&str; 4] = [
+    "ibnetdiscover",
+    "opensm-subnet.lst",
+    "ibdiagnet2.db_csv",
+    "iblinkinfo",
+];
 
 impl<'o> Readings<'o> {
     /// Reads the lines of one output: below a heading they are of one node.

@@ -48,11 +48,11 @@ impl Processes {
         match self.withheld.as_slice() {
             [] => (!self.all_visible).then_some(hidden),
             [one] => Some(format!(
-                "process {} ({}) belongs to another user, and may not be looked at (run as root)",
+                "process {} ({}) has another user or more rights, and may not be looked at (run as root)",
                 one.pid, one.name
             )),
             many => Some(format!(
-                "{} processes of other users may not be looked at (run as root)",
+                "{} processes of other users or with more rights may not be looked at (run as root)",
                 many.len()
             )),
         }

@@ -74,7 +74,9 @@ pub(super) fn state(
         Subject::FabricHost,
         Subject::IbFabric,
     ] {
-        let members = Membership::known_unless(gap.clone(), origin.clone());
+        let is_listed = read.lists_devices || subject != Subject::FabricHost;
+        let unlisted = (!is_listed).then(|| Gap::missing("a list of the fabric's devices"));
+        let members = Membership::known_unless(gap.clone().or(unlisted), origin.clone());
         facts.set_members(subject, node, members);
     }
 }
@@ -314,8 +316,13 @@ fn state_identities(
         for (lid, devices) in of_lid.iter().filter(|(_, devices)| devices.len() > 1) {
             twice.push(format!("LID {lid} is {}'s", devices.join("'s and ")));
         }
-        facts.derive(id, ib_fabric::LIDS_TWICE, in_words(&twice), how);
-        facts.derive(id, ib_fabric::WITHOUT_LID, in_words(&without), how);
+        // Without a list of devices there may be others.
+        if read.lists_devices || !twice.is_empty() {
+            facts.derive(id, ib_fabric::LIDS_TWICE, in_words(&twice), how);
+        }
+        if read.lists_devices || !without.is_empty() {
+            facts.derive(id, ib_fabric::WITHOUT_LID, in_words(&without), how);
+        }
     }
     if !read.masters.is_empty() {
         let masters: Vec<String> = read.masters.iter().cloned().collect();
