@@ -39,8 +39,8 @@ pub(super) fn ping(output: &Output, facts: &mut Facts, node: Id) {
         let text = line.text.trim();
         if let Some(rest) = text.strip_prefix("PING ") {
             let address = rest.split([' ', '(']).next().unwrap_or_default();
-            let size = rest.split(['(', ')']).filter_map(|part| part.parse().ok());
-            of = Some((address.into(), size.last()));
+            let mut sizes = rest.split(['(', ')']).filter_map(|part| part.parse().ok());
+            of = Some((address.into(), sizes.next_back()));
             said = None;
             continue;
         }
