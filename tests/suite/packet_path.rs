@@ -18,6 +18,11 @@ const TOOLS: &[&str] = &[
 ];
 /// Rows that are other between the ends of a veth pair: it is no hardware, which is asked for hardware addresses.
 const OF_HARDWARE: &[&str] = &["arp-off"];
+/// A policy of IPsec that blocks a peer: soft-RoCE's queue pairs do not survive it.
+const BLOCKED: [&str; 2] = [
+    "hello 2",
+    "ip xfrm policy add src 192.168.77.1/32 dst 192.168.77.2/32 dir out action block",
+];
 /// The exit status of a script whose fault this kernel cannot make.
 const NOT_MADE: &str = "77";
 
@@ -38,7 +43,11 @@ fn class((name, expect, commands): &Row) -> (String, String) {
 fn rows() -> Vec<Row> {
     let table = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm/path-faults");
     let table = fs::read_to_string(table).unwrap();
-    let mut all = Vec::new();
+    let mut all = vec![(
+        "policy-of-ipsec".to_owned(),
+        "network/way-refused".to_owned(),
+        BLOCKED.map(str::to_owned).to_vec(),
+    )];
     for row in table.split("\n== ").skip(1) {
         let mut lines = row
             .lines()

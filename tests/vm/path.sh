@@ -12,7 +12,7 @@ doctor=/run/rdma-doctor
 cp /extra/bin/rdma-doctor $doctor && chmod 755 $doctor
 own=192.168.77.$((VM_NODE + 1))
 mac=52:54:00:77:00:0$((VM_NODE + 1))
-modprobe -a dummy veth bridge macvlan 8021q ifb tun bonding sch_netem xfrm_user 2>/dev/null
+modprobe -a dummy veth bridge macvlan 8021q ifb tun bonding sch_netem 2>/dev/null
 ip link show bond0 >/dev/null 2>&1 && ip link delete bond0
 ip link set lo up
 
@@ -45,7 +45,6 @@ reset() {
     sysctl -qw net.netfilter.nf_conntrack_max=65536
     sysctl -qw net.ipv4.neigh.default.gc_thresh1=128 net.ipv4.neigh.default.gc_thresh2=512 net.ipv4.neigh.default.gc_thresh3=1024
     sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.all.arp_ignore=0 net.ipv4.conf.all.arp_announce=0 net.ipv4.tcp_mtu_probing=0 net.core.rmem_max=212992
-    ip xfrm policy flush
     sysctl -qw net.ipv4.icmp_echo_ignore_all=0
     ip route flush cache
     ip neigh flush dev eth0 nud all
