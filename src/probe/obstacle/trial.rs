@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::Found;
 use crate::fact::obstacle::ObstacleKind;
-use crate::fact::{Fact, Facts, Id, Origin, obstacle};
+use crate::fact::{Fact, Facts, Id, Origin, Subject, obstacle};
 use crate::left_out::LeftOut;
 use crate::probe::{Ask, Probe, state_left_out};
 use crate::sentence::shell::Command;
@@ -80,6 +80,26 @@ impl Rail {
         }
     }
 
+    /// States what came of it, beside what else is in the interface's way and may be its cause.
+    fn add(
+        &self,
+        found: &mut Found<'_>,
+        kind: ObstacleKind,
+        what: String,
+        look: Command,
+        origin: &Origin,
+    ) -> Id {
+        let id = found.add(kind, &self.interface, None, (what, look), origin);
+        let facts = &mut *found.facts;
+        let all: Vec<Id> = facts.below(found.node, Subject::Obstacle).collect();
+        for other in all.into_iter().filter(|other| *other != id) {
+            if facts.known(other, obstacle::INTERFACE).as_ref() == Some(&self.interface) {
+                facts.relate(id, other);
+            }
+        }
+        id
+    }
+
     /// Another machine that has the own address. A router that answers for all that is behind it
     /// answers for this node too.
     fn owners(&self, found: &mut Found<'_>, origin: &Origin) {
@@ -91,7 +111,7 @@ impl Rail {
         let address = self.address.to_string();
         let look = Command::filled("arping -D -c 3 -I {} {}", &[&self.interface, &address]);
         let kind = ObstacleKind::AddressTaken;
-        found.add(kind, &self.interface, None, (what, look), origin);
+        self.add(found, kind, what, look, origin);
     }
 
     /// Whether ARP or neighbour discovery of one came to nothing. Nobody has to answer for an
@@ -137,8 +157,7 @@ impl Rail {
     fn all(&self, found: &mut Found<'_>, kind: ObstacleKind, who: &[&Asked], origin: &Origin) {
         let addresses: Vec<String> = who.iter().map(|one| one.address.to_string()).collect();
         let look = Command::filled("ip neigh show dev {}", &[&self.interface]);
-        let text = (addresses.join(", "), look);
-        found.add(kind, &self.interface, None, text, origin);
+        self.add(found, kind, addresses.join(", "), look, origin);
     }
 
     fn gateway(&self, found: &mut Found<'_>, gateway: &Asked, origin: &Origin) {
@@ -150,9 +169,9 @@ impl Rail {
         let route = format!("default via {address} dev {}", self.interface);
         let removing = format!("{ip} route del default via {{}} dev {{}}");
         let removal = Command::filled(&removing, &[&address, &self.interface]);
-        let text = (format!("{ip} route {route}"), removal);
+        let what = format!("{ip} route {route}");
         let kind = ObstacleKind::GatewayUnanswered;
-        let id = found.add(kind, &self.interface, None, text, origin);
+        let id = self.add(found, kind, what, removal, origin);
         found
             .facts
             .know(id, obstacle::GATEWAY, address.into(), origin);
@@ -173,7 +192,7 @@ impl Rail {
             };
             let what = format!("{to}: {}{by}", errno.meaning());
             let kind = ObstacleKind::Refused;
-            found.add(kind, &self.interface, None, (what, look), origin);
+            self.add(found, kind, what, look, origin);
         }
         if let (Some(noted), Some(mac), false) = (&one.noted, &one.arp, one.echo)
             && noted != mac
@@ -181,7 +200,7 @@ impl Rail {
             let what = format!("{to} is {mac}, and written down as {noted}");
             let removal = Command::filled("ip neigh del {} dev {}", &[&to, &self.interface]);
             let kind = ObstacleKind::NeighbourWrong;
-            found.add(kind, &self.interface, None, (what, removal), origin);
+            self.add(found, kind, what, removal, origin);
         }
     }
 }
@@ -202,7 +221,6 @@ fn refusal(one: &Asked) -> Option<Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fact::Subject;
     use crate::probe::testing;
 
     /// What is stated of what was asked on eth1, each as "kind: what".
