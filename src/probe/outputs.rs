@@ -242,7 +242,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
             services::systemctl(output, facts, node);
             self_tests::units(output, facts, node);
         }
-        "ping" => self_tests::ping(output, facts, node),
+        "ping" | "ping6" => self_tests::ping(output, facts, node),
         "dcgmi" => self_tests::dcgmi(output, facts, node),
         "ufw" => output.lines().for_each(|line| {
             let pair = line.text.split_once(':').unwrap_or_default();

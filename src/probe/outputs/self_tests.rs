@@ -106,6 +106,20 @@ fn cells(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), rest.trim_end_matches(['|', ' ']).trim()))
 }
 
+/// The word of a result: `Pass - All`, `GPU1: Fail`; empty for what is none.
+fn verdict(result: &str) -> &'static str {
+    let last = result.rsplit(": ").next().unwrap_or(result);
+    ["Fail", "Pass", "Skip", "Warn", "Healthy"]
+        .into_iter()
+        .find(|word| result.starts_with(word) || last.starts_with(word))
+        .unwrap_or("")
+}
+
+/// Whether a row of a health report is of all, or of the GPU of this number.
+fn is_heading(name: &str) -> bool {
+    name == "Overall Health" || name.parse::<u32>().is_ok()
+}
+
 /// A test that failed, and the reason as far as it was read.
 struct FailedTest<'p> {
     name: &'p str,
@@ -124,31 +138,34 @@ pub(super) fn dcgmi(output: &Output, facts: &mut Facts, node: Id) {
         let Some((name, result)) = cells(line.text) else {
             continue;
         };
-        let is_reason = matches!(name, "" | "Error" | "Warning" | "Info");
+        // "Warning: GPU1" from DCGM 4 on.
+        let word = name.split(':').next().unwrap_or(name);
+        let is_reason = matches!(word, "" | "Error" | "Warning" | "Info");
         if !is_reason {
             test = name.trim_start_matches(['-', '>', ' ']);
         }
-        let verdict = result.rsplit(": ").next().unwrap_or(result);
-        let begins = |word: &&str| result.starts_with(*word) || verdict.starts_with(*word);
-        if begins(&"Fail") && !test.is_empty() {
+        let verdict = verdict(result);
+        // Another GPU may have passed the test that the rows above are of.
+        let is_of_one_gpu = name.is_empty() && !result.starts_with(verdict);
+        if verdict == "Fail" && !test.is_empty() {
             let reason = String::new();
             let (name, is_same) = (test, failed.last().is_some_and(|last| last.name == test));
             if !is_same {
                 failed.push(FailedTest { name, line, reason });
             }
             is_open = true;
-        } else if ["Pass", "Skip", "Warn", "Healthy"].iter().any(begins) {
+        } else if !verdict.is_empty() {
             tested = tested.or(Some(line));
-            is_open = false;
+            is_open &= is_of_one_gpu;
         } else if let (true, true, Some(last)) = (is_reason, is_open, failed.last_mut()) {
             last.reason
                 .push_str(if last.reason.is_empty() { "" } else { " " });
             last.reason.push_str(result);
         }
     }
-    // What has a row below it that says more is no test of its own.
-    if failed.iter().any(|one| !one.reason.is_empty()) {
-        failed.retain(|one| !one.reason.is_empty());
+    // In a health report the rows of all and of one GPU are headings of what is below them.
+    if failed.iter().any(|one| !is_heading(one.name)) {
+        failed.retain(|one| !is_heading(one.name));
     }
     for FailedTest { name, line, reason } in &failed {
         let words = if reason.is_empty() {

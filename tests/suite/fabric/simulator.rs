@@ -32,9 +32,13 @@ fn library() -> Option<PathBuf> {
     found.find(|path| path.is_file())
 }
 
-/// Whether ibsim is installed.
+/// Whether ibsim is installed; it is said where it is not, and where all must be there, that fails.
 pub(super) fn is_here() -> bool {
-    library().is_some()
+    let is_here = library().is_some();
+    if !is_here {
+        crate::formats::skipped("ibsim");
+    }
+    is_here
 }
 
 impl Simulator {
