@@ -104,7 +104,7 @@ impl Echo {
         }
     }
 
-    /// Who has answered since.
+    /// The addresses that answered since the last call.
     pub(super) fn answers(&self) -> Vec<IpAddr> {
         let mut all = Vec::new();
         let mut buffer = [0; 256];
@@ -193,7 +193,7 @@ impl Arp {
         self.socket.as_fd()
     }
 
-    /// Asks who has an address; from nobody's address nobody takes note of it (RFC 5227).
+    /// Asks who has an address. A request from 0.0.0.0 changes nobody's table (RFC 5227).
     #[expect(unsafe_code, reason = "rustix has no addresses of packet sockets")]
     pub(super) fn ask(&self, own: Ipv4Addr, whose: Ipv4Addr) {
         let parts: [&[u8]; 6] = [
@@ -220,7 +220,7 @@ impl Arp {
         };
     }
 
-    /// Who has said since which address is its own.
+    /// The addresses that hosts claimed since the last call, with their owners.
     pub(super) fn answers(&self) -> Vec<(Ipv4Addr, Mac)> {
         let mut all = Vec::new();
         let mut buffer = [0; 64];

@@ -96,7 +96,7 @@ impl Asked {
     }
 }
 
-/// An interface, and who is asked on it.
+/// An interface, and the hosts that are asked on it.
 struct Rail {
     name: String,
     index: u32,
@@ -203,7 +203,7 @@ fn rails() -> Result<Vec<Rail>, Refusal> {
     Ok(all)
 }
 
-/// Chooses who is asked: gateways first, then neighbours, those that answered lately before others.
+/// Chooses the hosts to ask: gateways first, then neighbours, recent ones before others.
 fn choose(rails: &mut [Rail], family: u8) -> Result<(), Refusal> {
     let gateways = routes::all_gateways(family)?;
     let mut neighbours = routes::neighbours(family)?;
@@ -213,7 +213,7 @@ fn choose(rails: &mut [Rail], family: u8) -> Result<(), Refusal> {
     for rail in rails.iter_mut().filter(|r| family_of(r.address) == family) {
         let is_bridge = attribute(&rail.name, "bridge/bridge_id").is_some();
         let of_rail = |one: &&Gateway| one.interface == rail.index;
-        // Who is behind a bridge without a gateway are this machine's own containers and machines.
+        // Behind a bridge without a gateway there are only this machine's own guests.
         if is_bridge && !gateways.iter().any(|one| of_rail(&one)) {
             continue;
         }
