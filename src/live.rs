@@ -37,6 +37,7 @@ mod packed;
 pub mod pages;
 mod path_walk;
 mod places;
+mod port_holder;
 mod privileges;
 pub mod processes;
 pub mod random;
@@ -85,6 +86,7 @@ const CALLS: &[(&str, Answerer)] = &[
     ("ibv_*", |_| Err(Refusal::not_asked(WITHOUT_VERBS))),
     ("name_lookup", user_files::lookup),
     ("nvml_*", nvml::ask),
+    ("port_holder", port_holder::ask),
     ("process_*", job_process::ask),
     ("processes", |_| processes::ask()),
     ("rank_*", rank_process::ask),
@@ -175,6 +177,7 @@ impl Live {
                 "route/getdcb" => dcb::ask(call),
                 "route/getroute"
                 | "route/getroute-exceptions"
+                | "route/getroute-hosts"
                 | "route/getrule"
                 | "route/getneigh" => routes::ask(call),
                 "route/getqdisc" | "route/gettclass" | "route/gettfilter" => {

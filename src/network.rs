@@ -60,6 +60,17 @@ impl Network {
         self.length <= if self.six { 126 } else { 30 }
     }
 
+    /// Whether an address of IPv4 is the last one of it, to which packets for all of its hosts go.
+    pub fn is_broadcast(self, address: IpAddr) -> bool {
+        let hosts = mask(32) & !mask(self.length);
+        !self.six && self.has_peers() && bits(address) == self.address | hosts
+    }
+
+    /// Whether an address of IPv4 is the first one of it, which stands for the network.
+    pub fn is_first(self, address: IpAddr) -> bool {
+        !self.six && self.has_peers() && bits(address) == self.address
+    }
+
     /// Addresses that a host assigns itself: those of IPv4 if no DHCP server does (RFC 3927).
     pub fn is_link_local(self) -> bool {
         match self.six {

@@ -17,7 +17,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 26] = [
+const SHOWN_ONLY: [(&str, &str); 29] = [
     ("ib_fabric.summary", "a report names what was read by it"),
     ("cluster.tried", "the area `reach` is there by it"),
     (
@@ -37,6 +37,15 @@ const SHOWN_ONLY: [(&str, &str); 26] = [
         "interface.index",
         "by this netlink names the interface of a discipline or a route",
     ),
+    (
+        "interface.refused_addresses",
+        "each of these is an obstacle",
+    ),
+    (
+        "interface.leased_address",
+        "an obstacle where nothing renews it",
+    ),
+    ("interface.lease_ends", "it says when that obstacle comes"),
     ("interface.arp", "without it an interface is an obstacle"),
     (
         "cluster.nodes",

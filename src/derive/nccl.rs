@@ -5,7 +5,7 @@
 
 mod dictionary;
 mod hca;
-mod interface;
+pub(super) mod interface;
 mod list;
 mod meaning;
 #[cfg(test)]
@@ -62,7 +62,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 /// What is wrong with one of the lists befalls its entries and the choice.
 fn relate(facts: &mut Facts, node: Id, chosen: Id) {
     let entries: Vec<Id> = facts.below(node, Subject::Selector).collect();
-    for name in ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"] {
+    for name in ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_COMM_ID"] {
         let Some(variable) = facts.find(Subject::Variable, node, name) else {
             continue;
         };

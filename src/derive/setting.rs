@@ -1,6 +1,7 @@
 //! What the settings beside NCCL's come to on this node: which interfaces and devices they name,
 //! and what they take away.
 
+mod meeting;
 pub(super) mod names;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,8 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             SettingRole::Interfaces | SettingRole::Devices => {
                 names::derive(facts, node, id, &variable, &value);
             }
+            SettingRole::RendezvousAddress => meeting::address(facts, node, id, &value),
+            SettingRole::RendezvousPort => meeting::port(facts, node, id, &variable),
             SettingRole::GidIndex => empty_gids(facts, node, id, &value),
             _ => {}
         }

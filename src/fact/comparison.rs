@@ -96,6 +96,8 @@ words! {
         HostName = "host-name",
         /// NCCL's identity of the host, NCCL_HOSTID.
         HostId = "host-id",
+        /// The numbers of the processes, or nodes, of one job.
+        Rank = "rank",
         /// Machines, each recorded once.
         Machine = "machine",
         /// The time of day, of nodes that one run gathered.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Bytes;
 use super::schema::subject;
+use super::{Bytes, Seconds};
 
 subject! {
     /// A network interface, as getifaddrs(3) lists them: NCCL, MPI and Gloo choose among these.
@@ -42,4 +42,12 @@ subject! {
     MASTER: Arc<str> = "master" from "interface";
     /// Its addresses with their prefix lengths, as "10.0.0.1/24", in the kernel's order: IPv4, then IPv6. Source: netlink RTM_GETADDR.
     ADDRESSES: Arc<[Arc<str>]> = "addresses" from "interface";
+    /// Those of its addresses that the kernel does not use, since another machine answered for
+    /// them. Source: IFA_F_DADFAILED, netlink RTM_GETADDR.
+    REFUSED_ADDRESSES: Arc<[Arc<str>]> = "refused_addresses" from "interface";
+    /// The first of its IPv4 addresses that the kernel removes by itself, as "10.0.0.1/24"; "none"
+    /// if all are for ever. Source: IFA_CACHEINFO.
+    LEASED_ADDRESS: Arc<str> = "leased_address" from "interface";
+    /// When the kernel removes that address. Source: IFA_CACHEINFO, ifa_valid.
+    LEASE_ENDS: Seconds = "lease_ends" from "interface";
 }

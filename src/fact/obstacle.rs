@@ -46,6 +46,16 @@ words! {
         NeighbourWrong = "neighbour-wrong",
         /// This node refuses to send to a gateway or neighbour.
         Refused = "refused",
+        /// The interface's address is the broadcast address of its network.
+        BroadcastAddress = "broadcast-address",
+        /// The interface's address is that of its network, and no host's.
+        NetworkAddress = "network-address",
+        /// The interface's addresses are in no network, and no route leads out of it.
+        LoneAddress = "lone-address",
+        /// The kernel does not use an address of the interface, since another machine answered for it.
+        RefusedAddress = "refused-address",
+        /// The interface's address is leased, and nothing renews it.
+        EndingAddress = "ending-address",
     }
 }
 
@@ -77,6 +87,8 @@ subject! {
     SHARE: Percent = "share" from "derive obstacle";
     /// Packets dropped, between two readings.
     DROP_RATE: PerSecond = "drop_rate" from "obstacle";
+    /// When the kernel removes the address.
+    ENDS: Seconds = "ends" from "obstacle";
     /// The MTU that a route sets.
     MTU: Bytes = "mtu" from "obstacle";
     /// Whether a job of several nodes meets it: TCP of an interface that it uses, RoCE of the kernel on one, and for routes and neighbours any RoCE, whose

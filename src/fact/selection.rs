@@ -12,6 +12,8 @@ words! {
         Network = "network",
         /// It is made for containers, virtual machines or tunnels of this node.
         Virtual = "virtual",
+        /// It has addresses that are valid on its own link only.
+        LinkLocal = "link-local",
         /// It is the loopback interface.
         Loopback = "loopback",
         /// No interface fits.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Seconds;
 use super::schema::subject;
 use super::value::words;
 
@@ -18,6 +19,8 @@ words! {
         RendezvousAddress = "rendezvous-address",
         /// It is the TCP port at which the processes of a job meet.
         RendezvousPort = "rendezvous-port",
+        /// It is the number of a process, or of a node, in a job.
+        Rank = "rank",
         /// It chooses among transports, protocols or libraries.
         Transports = "transports",
         /// It is the traffic class of RDMA packets.
@@ -43,6 +46,32 @@ words! {
     }
 }
 
+words! {
+    /// Where the address leads at which the processes of a job meet.
+    pub enum MeetingPlace {
+        /// To another machine.
+        Elsewhere = "elsewhere",
+        /// To this node.
+        Here = "here",
+        /// To a bridge or tunnel of this node's, which others have too.
+        VirtualHere = "virtual-here",
+        /// To an address that is valid on one link only.
+        LinkLocal = "link-local",
+    }
+}
+
+words! {
+    /// Who listens at a port.
+    pub enum PortHolder {
+        /// Nobody.
+        Nobody = "nobody",
+        /// The job itself.
+        Job = "job",
+        /// A process that is not of the job.
+        Stranger = "stranger",
+    }
+}
+
 subject! {
     /// A setting besides NCCL's that decides where traffic goes: of Gloo, UCX, Open MPI, libfabric, the launcher.
     Setting = "setting" from "setting";
@@ -57,15 +86,41 @@ subject! {
     ROLE: SettingRole = "role" from "setting";
     /// Whether the value switches something on: 1, y, yes, t, true, on.
     ON: bool = "on" from "setting";
-    /// How many nodes the job has that the setting is for; 0 if nothing describes a job. Source: as node.job_nodes; Accelerate's num_machines.
+    /// How many nodes the job has that the setting is for; 0 if nothing describes a job. Source: as
+    /// node.job_nodes; Accelerate's num_machines.
     JOB_NODES: u64 = "job_nodes" from "setting";
     /// Whether the address is one of this host alone: 127.0.0.0/8, ::1, localhost.
     LOOPBACK: bool = "loopback" from "setting";
     /// Whether the host that it names has an address, as the C library resolves it. Asked in a job of several nodes only. Source: getaddrinfo(3).
     RESOLVES: bool = "resolves" from "name";
+    /// The addresses to which the C library resolves the host that it names. Source: getaddrinfo(3).
+    ADDRESSES: Arc<[Arc<str>]> = "addresses" from "name";
+    /// How long the C library took to resolve it. Source: getaddrinfo(3).
+    LOOKUP_TIME: Seconds = "lookup_time" from "name";
+    /// Where the address leads that the job is to meet at.
+    MEETING_PLACE: MeetingPlace = "meeting_place" from "derive setting";
+    /// The interface that has this address; "none" if it is not this node's.
+    MEETING_INTERFACE: Arc<str> = "meeting_interface" from "derive setting";
+    /// Whether the process with number 0 is on this node, as RANK, NODE_RANK and their like say;
+    /// for a port also whether the address beside it is this
+    /// node's.
+    RANK_ZERO_HERE: bool = "rank_zero_here" from "derive setting";
+    /// The variable that says how many processes, or nodes, there are.
+    COUNT_VARIABLE: Arc<str> = "count_variable" from "setting";
+    /// How many there are, by that variable; of an elastic job at most.
+    COUNT: u64 = "count" from "setting";
+    /// Whether the number is one of those that are counted from 0.
+    IS_COUNTED: bool = "is_counted" from "setting";
+    /// Whether it is 0.
+    IS_FIRST: bool = "is_first" from "setting";
+    /// Who listens at the port. Source: /proc/net/tcp, /proc/PID/fd.
+    PORT_HOLDER: PortHolder = "port_holder" from "setting";
+    /// The process that listens at the port, as "python3 (pid 4711)", or its user; "none" if nobody does.
+    PORT_HOLDER_NAME: Arc<str> = "port_holder_name" from "setting";
     /// Whether /etc/hosts gives the name an address of this host alone, as Debian does with 127.0.1.1.
     NAME_LOOPBACK: bool = "name_loopback" from "setting";
-    /// What the port number is good for. Source: the value, /proc/sys/net/ipv4/ip_local_port_range, ip_local_reserved_ports,
+    /// What the port number is good for. Source: the value, /proc/sys/net/ipv4/ip_local_port_range,
+    /// ip_local_reserved_ports,
     /// ip_unprivileged_port_start, CAP_NET_BIND_SERVICE.
     PORT: PortFitness = "port" from "setting";
     /// What a variable that DeepSpeed passes on to every rank takes away: "InfiniBand", "GPUDirect RDMA"; "none" if it takes nothing.

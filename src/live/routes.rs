@@ -43,6 +43,7 @@ const ODD_NEIGHBOURS: u16 = 0x1 | 0x20 | 0x80;
 /// networks. What is kept does not grow with them: routes that decide over packets of a network
 /// that this machine is in, default routes, and for each interface one that leads over a gateway.
 /// `route/getroute-exceptions` has those to one host in such a network, and what refuses;
+/// `route/getroute-hosts` has one to one host out of the interface `index`;
 /// `route/getneigh` the neighbours that did not answer or that somebody wrote down.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let family = match call.number("family") {
@@ -58,6 +59,11 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
         "route/getroute-exceptions" => exceptions(
             &dump::<BODY>(RTM_GETROUTE, family)?,
             &addresses(family),
+            family,
+        )?,
+        "route/getroute-hosts" => hosts(
+            &dump::<BODY>(RTM_GETROUTE, family)?,
+            call.number("index").unwrap_or(0),
             family,
         )?,
         "route/getneigh" => chosen(&dump::<BODY>(RTM_GETNEIGH, family)?, family, |message| {
@@ -323,6 +329,22 @@ fn exceptions(routes: &[u8], addresses: &[u8], family: u8) -> Result<Vec<u8>, Re
         let is_exception = REFUSING.contains(&message.fixed[7])
             || (to_peers(message) && message.fixed[1] == host_length(family));
         is_exception && own.concern(message)
+    })
+}
+
+/// The message of a route to one host that leads out of an interface, if there is one.
+fn hosts(routes: &[u8], interface: u64, family: u8) -> Result<Vec<u8>, Refusal> {
+    let mut is_kept = false;
+    chosen(routes, family, |message| {
+        let leads_out = message.kind == RTM_NEWROUTE
+            && message.fixed[1] == host_length(family)
+            && to_peers(message)
+            && interfaces(message)
+                .iter()
+                .any(|index| u64::from(*index) == interface);
+        let is_first = leads_out && !is_kept;
+        is_kept |= leads_out;
+        is_first
     })
 }
 

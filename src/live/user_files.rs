@@ -93,10 +93,15 @@ pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
     ))
 }
 
-/// The addresses of such a name as the C library resolves it, or how that failed: `{"addresses":[…]}`, `{"failed":…}`. The answer names no host.
+/// The addresses of such a name as the C library resolves it, or how that failed:
+/// `{"addresses":[…],"took_ms":3}`,
+/// `{"failed":…}`. The answer names no host.
 pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
     use std::net::ToSocketAddrs as _;
-    let found = (name_of(call)?.as_str(), 0).to_socket_addrs();
+    let name = name_of(call)?;
+    let began = std::time::Instant::now();
+    let found = (name.as_str(), 0).to_socket_addrs();
+    let took_ms = began.elapsed().as_millis() as u64;
     let addresses = |found: std::vec::IntoIter<std::net::SocketAddr>| {
         let mut all: Vec<String> = found.map(|one| one.ip().to_string()).collect();
         all.dedup();
@@ -109,7 +114,7 @@ pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
         "does not resolve",
     ];
     Ok(Answer::from(match found {
-        Ok(found) => json!({ "addresses": addresses(found) }),
+        Ok(found) => json!({ "addresses": addresses(found), "took_ms": took_ms }),
         Err(error) => {
             let said = error.to_string();
             match none.iter().any(|words| said.contains(words)) {

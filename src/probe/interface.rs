@@ -1,6 +1,6 @@
 //! Network interfaces and their addresses, in the order in which getifaddrs(3) lists them.
 
-mod messages;
+pub(super) mod messages;
 #[cfg(test)]
 mod tests;
 
@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Ask, Probe};
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Subject, interface};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, interface};
 use crate::source::Question;
-use messages::{Address, IFF_LOOPBACK, IFF_NOARP, IFF_RUNNING, IFF_UP, Link};
+use messages::{Address, FOR_EVER, IFF_LOOPBACK, IFF_NOARP, IFF_RUNNING, IFF_UP, Link};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("interface", run);
@@ -34,7 +34,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         }
     };
     let names: HashMap<u32, &Arc<str>> = links.iter().map(|l| (l.index, &l.name)).collect();
-    let of_link = addresses.map(|all| by_name(&all, &names));
+    let of_link = addresses.clone().map(|all| by_name(&all, &names));
     // An alias is an entry of its own to whoever reads getifaddrs(3), and there is one only if an address has its label.
     let open = of_link.as_result().err().cloned();
     let membership = Membership::known_unless(open, origin.clone());
@@ -82,6 +82,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
                 Fact::Unknown(gap) => Fact::Unknown(gap.clone()),
             };
             facts.set(id, interface::ADDRESSES, own);
+            lifetimes(facts, id, link.index, &addresses);
         };
         describe(facts, &link.name);
         for alias in aliases.get(&link.index).into_iter().flatten() {
@@ -102,12 +103,46 @@ fn by_name(all: &[Address], names: &HashMap<u32, &Arc<str>>) -> ByName {
             // The interface came between the two dumps.
             (None, None) => continue,
         };
-        let text = format!("{}/{}", address.address, address.prefix);
         of.entry((address.index, name))
             .or_default()
-            .push(text.into());
+            .push(address.to_string().into());
     }
     of
+}
+
+/// States which addresses of an interface are not used, and which are not for ever.
+fn lifetimes(facts: &mut Facts, id: Id, index: u32, addresses: &Fact<Arc<[Address]>>) {
+    let of_own = |all: &Arc<[Address]>| -> Vec<Address> {
+        all.iter()
+            .filter(|one| one.index == index)
+            .cloned()
+            .collect()
+    };
+    let own = addresses.clone().map(|all| of_own(&all));
+    let refused = own.clone().map(|all| {
+        let refused = all.iter().filter(|one| one.is_duplicate);
+        refused.map(|one| one.to_string().into()).collect()
+    });
+    facts.set(id, interface::REFUSED_ADDRESSES, refused);
+    let first_to_end = own.and_then(|all| {
+        let mut first: Option<(u32, String)> = None;
+        // The lifetimes of IPv6 are a router's, which renews them by itself.
+        for one in all.iter().filter(|one| one.address.is_ipv4()) {
+            let valid = one.valid_s.ok_or("IFA_CACHEINFO is not in it")?;
+            if valid != FOR_EVER && first.as_ref().is_none_or(|(least, _)| valid < *least) {
+                first = Some((valid, one.to_string()));
+            }
+        }
+        Ok(first)
+    });
+    let leased = first_to_end.clone().map(|first| match first {
+        Some((_, address)) => address.into(),
+        None => "none".into(),
+    });
+    facts.set(id, interface::LEASED_ADDRESS, leased);
+    if let Fact::Known(Some((valid, _)), origin) = first_to_end {
+        facts.know(id, interface::LEASE_ENDS, Seconds(valid.into()), &origin);
+    }
 }
 
 fn mtu(link: &Link, origin: &Origin) -> Fact<Bytes> {

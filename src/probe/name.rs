@@ -1,12 +1,13 @@
 //! Names of hosts that a job of several nodes has to resolve.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::setting::{Variables, launch, parse};
 use super::{Ask, Probe};
-use crate::fact::{Fact, Facts, Gap, Id, Origin, Subject, known, node, setting};
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Subject, known, node, setting};
 use crate::source::Question;
 
 /// The probe.
@@ -29,29 +30,75 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     if launch::job_nodes(&variables) < 2 {
         return;
     }
-    facts.set(node, node::NAME_RESOLVES, resolves(ask, "hostname"));
+    let own = addresses(ask, "hostname");
+    facts.set(
+        node,
+        node::NAME_RESOLVES,
+        own.map(|found| !found.all.is_empty()),
+    );
     for name in MASTERS {
         let Some(value) = variables.get(name) else {
             continue;
         };
-        let resolves = match parse::is_host_name(value) {
-            true => resolves(ask, name),
-            false => Fact::derived(true, format!("{name} is an address")),
+        let is_name = parse::is_host_name(value);
+        let addresses = if is_name {
+            addresses(ask, name)
+        } else {
+            of_itself(name, value)
         };
-        if let Some(id) = facts.find(Subject::Setting, node, name) {
-            facts.set(id, setting::RESOLVES, resolves);
+        let Some(id) = facts.find(Subject::Setting, node, name) else {
+            continue;
+        };
+        let resolves = addresses.clone().map(|found| !found.all.is_empty());
+        facts.set(id, setting::RESOLVES, resolves);
+        if let Fact::Known(
+            ResolvedName {
+                took: Some(took), ..
+            },
+            origin,
+        ) = &addresses
+        {
+            facts.know(id, setting::LOOKUP_TIME, *took, origin);
         }
+        facts.set(id, setting::ADDRESSES, addresses.map(|found| found.all));
     }
 }
 
-/// Whether a name has an address. That a name server does not answer says neither.
-fn resolves(ask: &Ask<'_>, of: &str) -> Fact<bool> {
+/// What became of a name.
+#[derive(Clone)]
+struct ResolvedName {
+    /// None if it does not exist.
+    all: Arc<[Arc<str>]>,
+    /// How long it took; older recordings do not say.
+    took: Option<Seconds>,
+}
+
+/// An address needs no name server.
+fn of_itself(name: &str, value: &Arc<str>) -> Fact<ResolvedName> {
+    let all = [Arc::clone(value)].into();
+    Fact::derived(
+        ResolvedName { all, took: None },
+        format!("{name} is an address"),
+    )
+}
+
+/// The addresses of a name. That a name server does not answer says nothing of them.
+fn addresses(ask: &Ask<'_>, of: &str) -> Fact<ResolvedName> {
     let question = Question::call("name_lookup", [("of", of.into())]);
     let origin = Origin::Asked(question.clone());
     let silent = |said: &str| Gap::not_said(said, origin.clone());
     let value = known!(ask.value(question));
     match (value.get("addresses"), value.get("failed")) {
-        (Some(Value::Array(all)), _) => Fact::Known(!all.is_empty(), origin.clone()),
+        (Some(Value::Array(found)), _) => {
+            let all = found
+                .iter()
+                .filter_map(Value::as_str)
+                .map(Arc::from)
+                .collect();
+            let took_ms = value.get("took_ms").and_then(Value::as_f64);
+            let took = took_ms.map(|ms| Seconds(ms / 1000.0));
+            Fact::Known(ResolvedName { all, took }, origin.clone())
+        }
         (_, Some(Value::String(said))) => Fact::Unknown(silent(said)),
         _ => Fact::Unknown(silent("the reply has neither addresses nor a failure")),
     }

@@ -2,6 +2,7 @@
 //!
 //! All of it is asked by netlink and /proc, which need no privilege.
 
+mod address;
 pub(super) mod neighbour;
 pub(super) mod printed;
 mod qdisc;
@@ -41,6 +42,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let four = way::known(ask, []);
     let six = way::known(ask, [("family", 6.into())]);
     let neighbours = neighbour::Neighbours::ask(ask);
+    address::state(ask, &mut found, four.known().map(|(routes, _)| &**routes));
     match four {
         Fact::Known(four, origin) => way::state(&mut found, four, six, &neighbours, &origin),
         Fact::Unknown(gap) => found.missing(&gap),

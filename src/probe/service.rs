@@ -123,7 +123,7 @@ fn nvswitches(ask: &Ask<'_>) -> Fact<u64> {
 }
 
 /// Whether all processes of the machine can be seen from here.
-fn first_pid_namespace(ask: &Ask<'_>) -> Fact<bool> {
+pub(super) fn first_pid_namespace(ask: &Ask<'_>) -> Fact<bool> {
     let namespace = ask.link_name("/proc/self/ns/pid");
     let namespace = namespace.or_gap(Why::NotSaid("the kernel has no such namespaces".into()));
     namespace.map(|name| &*name == FIRST_PID)

@@ -4,6 +4,7 @@
 mod hostfile;
 pub(super) mod launch;
 pub(super) mod parse;
+mod ranks;
 #[cfg(test)]
 mod tests;
 
@@ -138,10 +139,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             "MASTER_PORT" | "PET_MASTER_PORT" => {
                 let ports = ports.get_or_init(|| Ports::of(ask));
                 ports.judge(facts, id, &one.value);
+                port_holder(ask, facts, id, one);
             }
             _ => {}
         }
     }
+    ranks::numbers(ask, facts, node, &environment);
     deepspeed_variables(facts, node, deepspeed, &job_nodes, &mut open);
     let named = accelerate_settings(ask, facts, node, accelerate, &ports, &mut open);
     hostfile::state(facts, node, HOSTFILE, hostfile, &mut open);
@@ -249,6 +252,19 @@ fn address(ask: &Ask<'_>, facts: &mut Facts, id: Id, one: &FoundSetting) {
         _ => one.value.clone().map(|_| false),
     };
     facts.set(id, setting::NAME_LOOPBACK, by_hosts);
+}
+
+/// Who listens at the port of a variable.
+fn port_holder(ask: &Ask<'_>, facts: &mut Facts, id: Id, one: &FoundSetting) {
+    let is_port = |value: &Arc<str>| value.trim().parse::<u16>().is_ok();
+    if &*one.source != ENVIRONMENT || !one.value.known().is_some_and(is_port) {
+        return;
+    }
+    let of = one.variable.as_str().into();
+    let reply = ask.value(Question::call("port_holder", [("of", of)]));
+    let said = reply.and_then(parse::port_holder);
+    facts.set(id, setting::PORT_HOLDER, said.clone().map(|(who, _)| who));
+    facts.set(id, setting::PORT_HOLDER_NAME, said.map(|(_, name)| name));
 }
 
 /// The facts that decide a port number's suitability, asked once.

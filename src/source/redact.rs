@@ -296,6 +296,7 @@ impl Redactor {
             "kernel_log" => value::kernel_log(names, value),
             "processes" => value::processes(names, value),
             name if name.starts_with("rank_") => value::ranks(names, value),
+            "port_holder" => value::free(names, value),
             name if name.starts_with("process") => value::free(names, value),
             name if name.starts_with("nccl_") => value::with_texts(value, &|_, text| path(text)),
             name if name.starts_with("nvml_") => {

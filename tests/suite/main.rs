@@ -88,6 +88,7 @@ mod recorded_nodes;
 mod redaction;
 mod remedies;
 mod rendered;
+mod rendezvous;
 mod report_length;
 mod running_jobs;
 mod situations;

@@ -8,7 +8,10 @@ use super::{Realm, Sample};
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::gid::GidKind;
 use crate::fact::port::LinkLayer;
-use crate::fact::{Fact, Facts, Gap, Id, Subject, gid, interface, netdev, port, variable};
+use crate::fact::setting::SettingRole;
+use crate::fact::{
+    Fact, Facts, Gap, Id, Subject, gid, interface, netdev, node, port, setting, variable,
+};
 
 /// Why identities of a redacted recording say nothing beside others.
 pub(super) const ALONE: &str =
@@ -28,6 +31,7 @@ pub(super) fn take(facts: &Facts, node: Id, sample: &mut Sample) {
     }
     ports(facts, node, sample);
     addresses(facts, node, sample);
+    ranks(facts, node, sample);
     if let Err(gap) = facts.members(Subject::Variable, node) {
         sample.own_unknown(&[ComparedProperty::HostId], &gap);
     } else if let Some(id) = facts.find(Subject::Variable, node, "NCCL_HOSTID")
@@ -46,6 +50,24 @@ impl Sample {
         let why: Arc<str> = why.to_string().into();
         let each = of.iter().map(|of| (*of, Arc::clone(&why)));
         self.own_open.extend(each);
+    }
+}
+
+/// The numbers of the nodes that one launch started. `LOCAL_RANK` is the same on all of them.
+fn ranks(facts: &Facts, node: Id, sample: &mut Sample) {
+    let Some(run) = facts.known(node, node::CLOCK_OFFSET_RUN) else {
+        return;
+    };
+    for id in facts.below(node, Subject::Setting) {
+        let name = facts.name(id);
+        if facts.known(id, setting::ROLE) == Some(SettingRole::Rank)
+            && !name.starts_with("LOCAL_")
+            && let Some(value) = facts.known(id, setting::VALUE)
+        {
+            // Two runs have each a number 0.
+            let number = format!("{run}/{name} {value}");
+            sample.owns(ComparedProperty::Rank, number, name);
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use super::{Realm, Sample, TextOrReason, group, said, sides};
 use crate::fact::comparison::ComparedProperty;
 use crate::fact::device::{NodeType, Role};
 use crate::fact::port::LinkLayer;
+use crate::fact::setting::SettingRole;
 use crate::fact::{
     Fact, Facts, Gap, Id, Key, Subject, Typed, Value, device, gpu, interface, module, netdev, node,
-    port, selection, traffic, variable,
+    port, selection, setting, traffic, variable,
 };
 use crate::nodeset;
 
@@ -451,7 +452,38 @@ impl SampleReader<'_> {
             };
             Some((name, value))
         });
-        self.sample.variables = Ok(all.collect());
+        self.sample.variables = Ok(all.chain(self.meeting()).collect());
+    }
+
+    /// Where the nodes of one launch are to meet, and how many there are. Nodes that no launch
+    /// started together are of several jobs.
+    fn meeting(&self) -> Vec<(Arc<str>, TextOrReason)> {
+        let facts = self.facts;
+        if facts.known(self.node, node::CLOCK_OFFSET_RUN).is_none() {
+            return Vec::new();
+        }
+        let of = |id: Id| -> Option<(Arc<str>, TextOrReason)> {
+            match facts.known(id, setting::ROLE)? {
+                SettingRole::RendezvousAddress if self.sample.realm == Realm::Alone => {
+                    let name = facts.known(id, setting::VARIABLE)?;
+                    Some((name, Err(super::own::ALONE.into())))
+                }
+                SettingRole::RendezvousAddress | SettingRole::RendezvousPort => {
+                    let name = facts.known(id, setting::VARIABLE)?;
+                    Some((name, Ok(facts.known(id, setting::VALUE)?)))
+                }
+                SettingRole::Rank => {
+                    let name = facts.known(id, setting::COUNT_VARIABLE)?;
+                    let count = facts.known(id, setting::COUNT)?.to_string();
+                    (!name.starts_with("LOCAL_")).then(|| (name, Ok(count.into())))
+                }
+                _ => None,
+            }
+        };
+        facts
+            .below(self.node, Subject::Setting)
+            .filter_map(of)
+            .collect()
     }
 }
 

@@ -408,6 +408,7 @@ impl Table {
             ComparedProperty::Address,
             ComparedProperty::Lid,
             ComparedProperty::HostId,
+            ComparedProperty::Rank,
         ] {
             let values = self.own.remove(&of).unwrap_or_default();
             if values.is_empty() && !self.own_open.contains_key(&of) {
@@ -435,7 +436,11 @@ impl Table {
                         }
                         _ => sides::names(&self.names(&machines)),
                     };
-                    format!("{} {value} is that of {on}", label(of)).into()
+                    let shown = match (of, value.split_once('/')) {
+                        (ComparedProperty::Rank, Some((_run, number))) => number,
+                        _ => value,
+                    };
+                    format!("{} {shown} is that of {on}", label(of)).into()
                 })
                 .collect();
             if shared.len() > SHOWN {

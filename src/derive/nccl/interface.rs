@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::list::List;
 use crate::fact::nccl_version::Version;
 use crate::fact::selection::InterfaceReach;
-use crate::fact::{Facts, Gap, Id, Subject, interface};
+use crate::fact::{Facts, Gap, Id, Subject, interface, netdev};
 use crate::network::Network;
 
 /// Interfaces that NCCL uses at most.
@@ -204,7 +204,7 @@ const VIRTUAL_KINDS: &str = "tun wireguard vxlan ipip sit ip6tnl gre ifb vti";
 
 /// What an interface is good for between nodes. The veth of a container is its network; the host's
 /// end of one is not.
-pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceReach {
+pub(in crate::derive) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceReach {
     let Some(name) = name else {
         return InterfaceReach::None;
     };
@@ -219,9 +219,22 @@ pub(super) fn reach(facts: &Facts, node: Id, name: Option<&str>) -> InterfaceRea
         || kind.is_some_and(|kind| VIRTUAL_KINDS.split(' ').any(|one| one == &*kind))
     {
         InterfaceReach::Virtual
+    } else if id.is_some_and(|id| is_of_one_link(facts, node, id)) {
+        InterfaceReach::LinkLocal
     } else {
         InterfaceReach::Network
     }
+}
+
+/// Whether an interface has addresses of its link alone, and no RDMA port: two nodes on one cable
+/// may well use such addresses for RDMA.
+fn is_of_one_link(facts: &Facts, node: Id, id: Id) -> bool {
+    let addresses: Vec<Arc<str>> = facts.texts(id, interface::ADDRESSES).collect();
+    let mut nets = addresses.iter().filter_map(|text| Network::read(text).ok());
+    let has_port = facts
+        .find(Subject::Netdev, node, facts.name(id))
+        .is_some_and(|netdev| facts.texts(netdev, netdev::PORTS).next().is_some());
+    !addresses.is_empty() && !has_port && nets.all(Network::is_link_local)
 }
 
 #[cfg(test)]

@@ -85,8 +85,18 @@ pub(super) fn refused(name: &str, value: &str) -> bool {
         "NCCL_LAUNCH_MODE" => !one_of(&["PARALLEL", "GROUP"]),
         "NCCL_DEBUG" => !DEBUG.iter().any(|word| word.eq_ignore_ascii_case(value)),
         "NCCL_SOCKET_IFNAME" => value.len() == 1,
+        "NCCL_COMM_ID" => !has_host_and_port(value),
         _ => false,
     }
+}
+
+/// Whether it is `HOST:PORT`, as `ncclSocketGetAddrFromString` wants it (`src/misc/socket.cc`).
+fn has_host_and_port(value: &str) -> bool {
+    value.rsplit_once(':').is_some_and(|(host, port)| {
+        // The last part of an address of IPv6 is no port.
+        let is_host = !host.is_empty() && (!host.contains(':') || host.ends_with(']'));
+        is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
 }
 
 /// The words of `func:^ring,tree;func:list`, in lower case.

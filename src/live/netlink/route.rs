@@ -28,7 +28,7 @@ const IFLA_XDP: u16 = 43;
 /// `IFLA_XDP_ATTACHED`, `_PROG_ID`.
 const OF_XDP: &[u16] = &[2, 4];
 /// `IFA_ADDRESS`, `IFA_LOCAL`, `IFA_LABEL`, `IFA_FLAGS`.
-const OF_ADDRESS: &[u16] = &[1, 2, 3, 8];
+const OF_ADDRESS: &[u16] = &[1, 2, 3, 6, 8];
 
 /// The messages of a reply with what is read of them.
 type Filter = fn(&[u8]) -> Option<Vec<u8>>;

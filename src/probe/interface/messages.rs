@@ -1,10 +1,11 @@
 //! The messages of rtnetlink about interfaces and their addresses (linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h).
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::probe::routing;
-use crate::source::netlink::{Attributes, messages, text};
+use crate::source::netlink::{Attributes, messages, text, u32_at};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
@@ -12,6 +13,10 @@ pub(super) const IFF_UP: u32 = 0x1;
 pub(super) const IFF_LOOPBACK: u32 = 0x8;
 pub(super) const IFF_RUNNING: u32 = 0x40;
 pub(super) const IFF_NOARP: u32 = 0x80;
+/// `IFA_F_DADFAILED`
+const DUPLICATE: u8 = 0x08;
+/// The lifetime of an address that is for ever (`INFINITY_LIFE_TIME`).
+pub(super) const FOR_EVER: u32 = u32::MAX;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
@@ -53,12 +58,22 @@ impl Link {
 
 /// An address of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
-    pub(super) index: u32,
-    pub(super) address: IpAddr,
-    pub(super) prefix: u8,
+pub(in crate::probe) struct Address {
+    pub(in crate::probe) index: u32,
+    pub(in crate::probe) address: IpAddr,
+    pub(in crate::probe) prefix: u8,
     /// `IFA_LABEL`: the name that getifaddrs(3) gives, `eth0:1` for an alias.
-    pub(super) label: Option<Arc<str>>,
+    pub(in crate::probe) label: Option<Arc<str>>,
+    /// `IFA_F_DADFAILED`: another machine has it, and so it is not used.
+    pub(in crate::probe) is_duplicate: bool,
+    /// `IFA_CACHEINFO`: the seconds until it is removed, or [`FOR_EVER`]; none in older recordings.
+    pub(in crate::probe) valid_s: Option<u32>,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
 }
 
 /// The interfaces, in the kernel's order.
@@ -114,7 +129,7 @@ pub(super) fn links(bytes: &[u8]) -> Result<Arc<[Link]>, String> {
 }
 
 /// The addresses of version 4 and 6, in the kernel's order.
-pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
+pub(in crate::probe) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
     let mut found = Vec::new();
     for message in messages(bytes) {
         let message = message?;
@@ -122,13 +137,15 @@ pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
             return Err(format!("message {} among addresses", message.kind));
         }
         // struct ifaddrmsg
-        let [family, prefix, _, _, i0, i1, i2, i3]: [u8; 8] = *message.fixed;
-        let (mut local, mut peer, mut label) = (None, None, None);
+        let [family, prefix, flags, _, i0, i1, i2, i3]: [u8; 8] = *message.fixed;
+        let (mut local, mut peer, mut label, mut valid_s) = (None, None, None, None);
         for attribute in message.attributes.each() {
             match attribute? {
                 (1, value) => peer = Some(value),
                 (2, value) => local = Some(value),
                 (3, value) => label = Some(text(value)?),
+                // struct ifa_cacheinfo: preferred, valid, created, updated.
+                (6, value) => valid_s = u32_at(value, 4),
                 _ => {}
             }
         }
@@ -147,6 +164,8 @@ pub(super) fn addresses(bytes: &[u8]) -> Result<Arc<[Address]>, String> {
                 address,
                 prefix,
                 label,
+                is_duplicate: flags & DUPLICATE != 0,
+                valid_s,
             });
         }
     }

@@ -19,7 +19,7 @@ const TCP: u8 = 6;
 /// The routes and rules of a family.
 pub(super) type Known = (Vec<Route>, Vec<Rule>);
 /// The addresses of an interface, by its name.
-type Addresses = HashMap<Arc<str>, Vec<(IpAddr, Network)>>;
+pub(super) type Addresses = HashMap<Arc<str>, Vec<(IpAddr, Network)>>;
 
 /// The routes and rules of IPv4, or of the family that is asked for.
 pub(super) fn known<const N: usize>(ask: &Ask<'_>, family: [(&str, Argument); N]) -> Fact<Known> {
@@ -110,14 +110,14 @@ fn describe(
 }
 
 /// An interface that is up.
-struct Interface {
-    name: Arc<str>,
-    index: u32,
+pub(super) struct Interface {
+    pub(super) name: Arc<str>,
+    pub(super) index: u32,
     mtu: Option<Bytes>,
     of_ipv4: bool,
 }
 
-fn interfaces(found: &Found<'_>) -> Vec<Interface> {
+pub(super) fn interfaces(found: &Found<'_>) -> Vec<Interface> {
     let facts = &*found.facts;
     let of = |id: Id| {
         let up = facts.known(id, interface::UP)? && !facts.known(id, interface::LOOPBACK)?;
@@ -138,7 +138,7 @@ fn interfaces(found: &Found<'_>) -> Vec<Interface> {
 }
 
 /// NCCL takes addresses of IPv4 before those of IPv6: the latter count where an interface has no others.
-fn addresses(found: &Found<'_>) -> Addresses {
+pub(super) fn addresses(found: &Found<'_>) -> Addresses {
     let facts = &*found.facts;
     let read = |text: &Arc<str>| {
         let (address, length) = text.split_once('/')?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::SettingRole;
+use crate::fact::setting::PortHolder;
 
 /// CAP_NET_BIND_SERVICE (`include/uapi/linux/capability.h`).
 const NET_BIND_SERVICE: u32 = 10;
@@ -75,6 +76,26 @@ pub(in crate::probe) fn is_host_name(value: &str) -> bool {
         && !value.contains(|c: char| c == '$' || c == '/' || c.is_whitespace())
 }
 
+/// Who listens at a port, and its name.
+pub(super) fn port_holder(value: Arc<Value>) -> Result<(PortHolder, Arc<str>), String> {
+    let listens = value.get("listening").and_then(Value::as_bool);
+    if !listens.ok_or("the reply does not say whether anybody listens")? {
+        return Ok((PortHolder::Nobody, "none".into()));
+    }
+    let number = |key: &str| value.get(key).and_then(Value::as_u64);
+    let name = match (value.get("name").and_then(Value::as_str), number("pid")) {
+        (Some(name), Some(pid)) => format!("{name} (pid {pid})"),
+        _ => format!("a process of uid {}", number("uid").ok_or("no uid")?),
+    };
+    let of_job = value.get("of_job").and_then(Value::as_bool) == Some(true);
+    let who = if of_job {
+        PortHolder::Job
+    } else {
+        PortHolder::Stranger
+    };
+    Ok((who, name.into()))
+}
+
 /// Whether the addresses that a name has in /etc/hosts are all of this host alone; a name that is not there has none.
 pub(super) fn loopback(value: Arc<Value>) -> Result<bool, String> {
     let addresses = value
@@ -123,6 +144,12 @@ pub(super) fn role(variable: &str, value: &str) -> SettingRole {
         | "PRTE_MCA_prte_if_exclude" => SettingRole::Exclusion,
         "MASTER_ADDR" | "PET_MASTER_ADDR" | "main_process_ip" => SettingRole::RendezvousAddress,
         "MASTER_PORT" | "PET_MASTER_PORT" | "main_process_port" => SettingRole::RendezvousPort,
+        "RANK"
+        | "LOCAL_RANK"
+        | "GROUP_RANK"
+        | "NODE_RANK"
+        | "PET_NODE_RANK"
+        | "OMPI_COMM_WORLD_RANK" => SettingRole::Rank,
         "UCX_TLS"
         | "pml"
         | "btl"

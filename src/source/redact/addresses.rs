@@ -52,12 +52,13 @@ impl Key {
         mapped
     }
 
-    /// The address of an IPv4 subnet: the bits below its mask stay clear if they were.
+    /// The address of an IPv4 subnet, or one in it: the bits below its mask stay clear, or set, if all of them were.
     pub(super) fn ipv4_net(&self, address: Ipv4Addr, length: u32) -> Ipv4Addr {
         let mask = u32::MAX.checked_shl(32 - length.min(32)).unwrap_or(0);
         let mapped = u32::from(self.ipv4(address));
         match u32::from(address) & !mask {
             0 => Ipv4Addr::from(mapped & mask),
+            hosts if hosts == !mask => Ipv4Addr::from(mapped | hosts),
             _ => Ipv4Addr::from(mapped),
         }
     }

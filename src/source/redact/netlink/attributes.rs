@@ -78,9 +78,11 @@ impl Attribute {
             (Link, 43) => Attribute::Nested(Xdp),
             (Xdp, 2 | 4) => Attribute::Plain,
             // IFA_ADDRESS, IFA_LOCAL, IFA_LABEL, IFA_FLAGS
+            // Whether it is the first or the last of its network is judged.
+            (Address, 1 | 2) if byte(0) == AF_INET && byte(1) <= 30 => Attribute::Address(byte(1)),
             (Address, 1 | 2) => Attribute::Address(WHOLE),
             (Address, 3) => Attribute::Name,
-            (Address, 8) => Attribute::Plain,
+            (Address, 6 | 8) => Attribute::Plain,
             // `enum dcbnl_attrs`: IFNAME; what is inside IEEE is numbers, the switch's too, and so is DCBX.
             (Bridging, 1) => Attribute::Name,
             (Bridging, 13 | 14) => Attribute::Plain,
