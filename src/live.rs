@@ -46,6 +46,7 @@ mod recording_file;
 mod rehearsal;
 pub mod routes;
 pub mod source_address;
+pub mod start;
 mod stuck;
 mod system_call;
 pub mod tcp_info;

@@ -8,7 +8,7 @@ use rdma_doctor::cli::record::{self, ProbeArgs};
 use rdma_doctor::cli::{self, Cli, output, spelling, version};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::live::worker::{self, measure};
-use rdma_doctor::live::{files, library_process};
+use rdma_doctor::live::{library_process, start};
 use rdma_doctor::measure::run::collective::rank;
 use rdma_doctor::measure::run::job;
 use rdma_doctor::measure::run::pairs::rdma;
@@ -120,7 +120,7 @@ fn run() -> ExitCode {
             let _ = error.print();
             let exit = if error.use_stderr() {
                 Exit::Usage
-            } else if files::stdout_was_closed() {
+            } else if start::stdout_was_closed() {
                 Exit::Internal
             } else {
                 Exit::Healthy

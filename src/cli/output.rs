@@ -12,7 +12,8 @@ use serde::Serialize;
 use super::Color;
 use crate::examine::sink::Sink;
 use crate::live::clock;
-use crate::live::files::{self, is_terminal};
+use crate::live::files::is_terminal;
+use crate::live::start;
 use crate::live::worker::Progress;
 use crate::terminal::{self, Colors, Escaping};
 
@@ -122,7 +123,7 @@ pub fn print_with(
 
 /// A report that nobody can have got is none.
 fn require_stdout() -> anyhow::Result<()> {
-    match files::stdout_was_closed() {
+    match start::stdout_was_closed() {
         true => Err(anyhow!("standard output is closed")),
         false => Ok(()),
     }

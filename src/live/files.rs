@@ -4,7 +4,6 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno as Sys;
@@ -13,7 +12,6 @@ use serde_json::json;
 use super::open_below::open_below;
 use super::path_walk::{Link, Place, walk_from_root};
 use super::{random, trusted};
-use crate::exit::Exit;
 use crate::small_sort;
 use crate::source::{Answer, Errno, Question, Refusal};
 
@@ -478,46 +476,6 @@ pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path:
     small_sort::by(&mut found, Ord::cmp);
     Ok(found)
 }
-
-/// Whether the process was started without a standard output. The standard library then opens /dev/null in its place, which would take a recording.
-pub fn stdout_was_closed() -> bool {
-    STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
-}
-
-static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// What is said where the standard library would end this process without a word: it calls poll(2) at its start, and takes no refusal.
-const NO_POLL: &str = "rdma-doctor: poll(2) is denied to this process (a seccomp filter?), and it cannot run without\n";
-
-extern "C" fn look_at_stdout() {
-    #[expect(unsafe_code, reason = "before the standard library's start")]
-    // SAFETY: poll(2) of no descriptors touches no memory; the text is as long as is said; _exit ends the process.
-    unsafe {
-        let denied = libc::poll(std::ptr::null_mut(), 0, 0) < 0;
-        if denied
-            && matches!(
-                *libc::__errno_location(),
-                libc::EPERM | libc::EACCES | libc::ENOSYS
-            )
-        {
-            libc::write(libc::STDERR_FILENO, NO_POLL.as_ptr().cast(), NO_POLL.len());
-            libc::_exit(i32::from(Exit::Internal.code()));
-        }
-    }
-    #[expect(unsafe_code, reason = "rustix has no descriptor that may be closed")]
-    // SAFETY: fcntl(F_GETFD) takes numbers only.
-    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
-    STDOUT_WAS_CLOSED.store(closed, Ordering::Relaxed);
-}
-
-#[expect(
-    unsafe_code,
-    reason = "only a constructor runs before the standard library opens /dev/null"
-)]
-// SAFETY: .init_array holds functions of this type, and this one needs nothing of the standard library's start.
-#[unsafe(link_section = ".init_array")]
-#[used]
-static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
 /// Whether a descriptor leads to a terminal.
 pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {

@@ -2,6 +2,8 @@
 //! files of the examining machine.
 
 mod bombs;
+mod call_filter;
+mod denied;
 mod escapes;
 mod judging;
 mod knocking;

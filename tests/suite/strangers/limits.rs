@@ -4,26 +4,14 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
+use rustix::io::Errno;
+
 use crate::place::{Scratch, doctor};
 use crate::process::{Ended, start};
+use crate::strangers::call_filter;
 
 /// A user without processes of its own, for whom the limit counts.
 const NOBODY: &str = "54321";
-
-/// Refuses clone(2), fork(2), vfork(2) and clone3(2) with EPERM, as a container's filter of system calls does, and goes on with its arguments.
-const FILTER: &str = "
-import ctypes, os, platform, struct, sys
-calls = {'x86_64': (56, 57, 58, 435), 'aarch64': (220, 435)}[platform.machine()]
-LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
-code = [(LOAD, 0, 0, 0)]
-code += [(EQUAL, len(calls) - at, 0, number) for at, number in enumerate(calls)]
-code += [(RETURN, 0, 0, 0x7fff0000), (RETURN, 0, 0, 0x00050000 | 1)]
-program = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *one) for one in code))
-filter = struct.pack('HxxxxxxQ', len(code), ctypes.addressof(program))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter, 0, 0) == 0, ctypes.get_errno()
-os.execvp(sys.argv[1], sys.argv[1:])
-";
 
 /// What keeps the doctor from making threads and processes.
 #[derive(Clone, Copy, Debug)]
@@ -36,19 +24,28 @@ enum Limit {
 
 /// The doctor as that user, under this limit.
 fn limited(program: &str, limit: Limit, words: &[&str]) -> Ended {
-    let as_nobody =
-        format!("exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups \"$0\" \"$@\"");
-    let script = match limit {
-        Limit::User(most) => as_nobody.replace(
-            "\"$0\"",
-            &format!("sh -c 'ulimit -u {most}; exec \"$0\" \"$@\"' \"$0\""),
-        ),
-        Limit::Filter => as_nobody.replace("exec setpriv", "exec python3 -c \"$FILTER\" setpriv"),
+    const AS_NOBODY: [&str; 6] = [
+        "setpriv",
+        "--reuid",
+        NOBODY,
+        "--regid",
+        NOBODY,
+        "--clear-groups",
+    ];
+    let mut command = match limit {
+        Limit::User(most) => {
+            let mut command = Command::new(AS_NOBODY[0]);
+            let script = format!("ulimit -u {most}; exec \"$0\" \"$@\"");
+            command.args(&AS_NOBODY[1..]).args(["sh", "-c", &script]);
+            command
+        }
+        Limit::Filter => {
+            let mut command = call_filter::without(&call_filter::STARTS, Errno::PERM);
+            command.args(AS_NOBODY);
+            command
+        }
     };
-    let mut command = Command::new("sh");
     command
-        .args(["-c", &script])
-        .env("FILTER", FILTER)
         .arg(program)
         .args(words)
         .env_remove("RUST_BACKTRACE")
