@@ -11,8 +11,14 @@
 
 pub mod stdio;
 
+use std::io::{BufRead, Read as _};
+
 use serde::{Deserialize, Serialize};
 
+/// How many bytes a login shell may print before the doctor's line.
+const MAX_BANNER: u64 = 64 << 10;
+/// How many letters a version may have: it is printed.
+const MAX_VERSION: usize = 64;
 /// Marks the doctor's lines: a login shell may print others before.
 const MARK: &str = "rdma-doctor-held ";
 
@@ -36,9 +42,35 @@ impl ChildMessage {
         format!("{MARK}{text}\n")
     }
 
+    /// Reads the next message, and skips other lines before it; `None` if there is none.
+    pub fn read(from: &mut impl BufRead) -> Option<Self> {
+        let mut left = MAX_BANNER;
+        loop {
+            let mut line = Vec::new();
+            let count = from.by_ref().take(left).read_until(b'\n', &mut line).ok()?;
+            if count == 0 {
+                return None;
+            }
+            left = left.saturating_sub(count as u64);
+            let message = Self::parse(&String::from_utf8_lossy(&line));
+            if message.is_some() {
+                return message;
+            }
+        }
+    }
+
     /// Parses a line; `None` if it is not a message of the doctor.
-    pub fn parse(line: &str) -> Option<Self> {
-        serde_json::from_str(line.strip_prefix(MARK)?.trim_end()).ok()
+    fn parse(line: &str) -> Option<Self> {
+        let message = serde_json::from_str(line.strip_prefix(MARK)?.trim_end()).ok()?;
+        match &message {
+            ChildMessage::Ready(version)
+                if !(1..=MAX_VERSION).contains(&version.len())
+                    || !version.chars().all(|c| c.is_ascii_graphic()) =>
+            {
+                None
+            }
+            _ => Some(message),
+        }
     }
 }
 
@@ -73,15 +105,23 @@ mod tests {
         ] {
             let line = said.line();
             assert!(line.ends_with('\n'));
-            assert_eq!(ChildMessage::parse(&line), Some(said));
+            let mut after_others = format!("Welcome to n1\n\u{1b}[2J\n{line}more");
+            let mut from = after_others.as_bytes();
+            assert_eq!(ChildMessage::read(&mut from), Some(said));
+            assert_eq!(from, b"more");
+            after_others.insert_str(0, &"Welcome\n".repeat(10_000));
+            assert_eq!(ChildMessage::read(&mut after_others.as_bytes()), None);
         }
         for line in [
             "",
             "Welcome to n1",
             "rdma-doctor-held ",
             "rdma-doctor-held {\"here\":",
+            "rdma-doctor-held {\"here\":\"1.2.3\\u001b[2J\"}",
+            "rdma-doctor-held {\"here\":\"\"}",
+            &format!("rdma-doctor-held {{\"here\":\"{}\"}}", "9".repeat(65)),
         ] {
-            assert_eq!(ChildMessage::parse(line), None, "{line}");
+            assert_eq!(ChildMessage::read(&mut line.as_bytes()), None, "{line}");
         }
     }
 }

@@ -4,6 +4,7 @@
 mod bombs;
 mod call_filter;
 mod denied;
+mod dialogue;
 mod escapes;
 mod judging;
 mod knocking;

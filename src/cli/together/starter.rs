@@ -40,6 +40,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 const MANY: usize = 250;
 /// The longest recording that is taken of rank 0.
 const MOST: u64 = 1 << 30;
+/// The longest report of it that is kept for a file.
+const MOST_REPORT: u64 = 256 << 20;
 /// The options of this process alone.
 const OWN: &str = "hosts hostfile ssh remote fanout rendezvous record output color";
 
@@ -269,7 +271,7 @@ fn follow(
         }
     }
     let answer = leader.output().context("rank 0 has no output")?;
-    pass_on(answer, said)?;
+    let has_report = pass_on(answer, said)?;
     let status = leader.wait_for_exit(ENDING);
     let well = end(others, args.exit_on);
     let status = status.ok_or_else(|| lost("it closed its output, and goes on".into()))?;
@@ -279,6 +281,10 @@ fn follow(
         }
         _ => return Err(lost(leader.exit_error(status).to_string())),
     };
+    // What says nothing is no verdict.
+    if !has_report && exit <= Exit::Undecided {
+        return Err(lost("it ended without a report".into()));
+    }
     Ok(match (exit, args.exit_on, well) {
         (Exit::Healthy, ExitOn::All, false) => Exit::Internal,
         _ => exit,
@@ -286,7 +292,8 @@ fn follow(
 }
 
 /// Writes what rank 0 does: its recording to the file that was named for it, the rest here, or to the file that was named for the report.
-fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::Result<()> {
+/// Whether there was a report.
+fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::Result<bool> {
     if let Some(path) = &said.record
         && begins_packed(&mut answer)
     {
@@ -304,18 +311,27 @@ fn pass_on(mut answer: BufReader<ChildStdout>, said: &CommandWords) -> anyhow::R
         let private = said.words.iter().any(|word| word == "--no-redact");
         record::write_out(path, &text, private)?;
     }
+    let has_report = answer.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
     let Some(path) = &said.output else {
-        return output::print_with(Colors::OfAnotherDoctor, |out| {
+        output::print_with(Colors::OfAnotherDoctor, |out| {
             io::copy(&mut answer, out).map(|_| ())
-        });
+        })?;
+        return Ok(has_report);
     };
     let mut report = Vec::new();
-    answer.read_to_end(&mut report).context("rank 0's report")?;
-    match report.is_empty() {
-        // Rank 0 says why on standard error; what the file has stays.
-        true => Ok(()),
-        false => files::replace_output(path, &report, false).with_context(|| terminal::path(path)),
+    answer
+        .take(MOST_REPORT)
+        .read_to_end(&mut report)
+        .context("rank 0's report")?;
+    if report.len() as u64 == MOST_REPORT {
+        let why = format!("rank 0's report has more than {MOST_REPORT} bytes");
+        return Err(BadInput(why).into());
     }
+    // Without one rank 0 says why on standard error; what the file has stays.
+    if has_report {
+        files::replace_output(path, &report, false).with_context(|| terminal::path(path))?;
+    }
+    Ok(has_report)
 }
 
 /// Whether what comes next is packed.

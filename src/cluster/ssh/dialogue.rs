@@ -1,6 +1,6 @@
 //! A dialogue with a doctor that runs on another host ([`crate::cluster::ssh_child`]).
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -11,8 +11,6 @@ use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
 use crate::live::clock;
 use crate::live::worker::child::wait_until;
 
-/// How many bytes a login shell may print before the doctor's first line.
-const MAX_BANNER: u64 = 64 << 10;
 /// ssh's options: no password prompt, no terminal (it would echo the key), and a lost host is
 /// noticed within a minute.
 const SSH_OPTIONS: [&str; 7] = [
@@ -173,22 +171,13 @@ impl Drop for SshDialogue {
     }
 }
 
-/// Reads the doctor's next message in a thread, skipping other lines.
+/// Reads the doctor's next message in a thread.
 fn read_message(mut from: BufReader<ChildStdout>) -> Receiver<ChildLine> {
     let (sender, word) = mpsc::channel();
     std::thread::spawn(move || {
-        let mut left = MAX_BANNER;
-        loop {
-            let mut line = Vec::new();
-            let Ok(count @ 1..) = (&mut from).take(left).read_until(b'\n', &mut line) else {
-                return;
-            };
-            left = left.saturating_sub(count as u64);
-            if let Some(said) = ChildMessage::parse(&String::from_utf8_lossy(&line)) {
-                // Whoever waited may have given up.
-                let _ = sender.send((said, from));
-                return;
-            }
+        if let Some(said) = ChildMessage::read(&mut from) {
+            // Whoever waited may have given up.
+            let _ = sender.send((said, from));
         }
     });
     word
