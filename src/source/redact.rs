@@ -362,7 +362,7 @@ impl Names {
                 found = text::address_at(&self.key, text, at, kind);
             }
             if found.is_none() && kind.listed && name_begins {
-                found = Some(self.unlisted(text.get(at..).unwrap_or("")));
+                found = Some(self.unlisted(text.get(at..).unwrap_or(""), kind));
             }
             if found.is_none() && name_begins {
                 // `upper_enx…`, the link from a device to the bond above it.
@@ -397,6 +397,11 @@ impl Names {
     /// The same in a text that a site has filled.
     fn listed(&self, text: &str) -> String {
         self.scan(text, Kind::LISTED)
+    }
+
+    /// The same in a line of a log that says what went wrong.
+    fn message(&self, text: &str) -> String {
+        self.scan(text, Kind::MESSAGE)
     }
 
     /// The same in a path, or a part of one, that is not the kernel's.

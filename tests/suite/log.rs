@@ -41,7 +41,7 @@ fn catalogue() -> &'static Catalogue {
 }
 
 /// The recording of files with these names and texts.
-fn recording(files: &[(&str, &str)]) -> Recording {
+pub(crate) fn recording(files: &[(&str, &str)]) -> Recording {
     let mut recording = Recording::new(Header {
         log: true,
         ..Header::default()

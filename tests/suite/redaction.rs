@@ -3,6 +3,8 @@
 //!
 //! `redaction/planted.toml` plants it in a copied tree, in the environment and in a log.
 
+mod texts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::Names;
-use super::text::run;
+use super::launcher::WORDS_OF_MESSAGES;
+use super::text::{Kind, run};
 
 /// Sources, with the words that are from there.
 type Rows = &'static [(&'static str, &'static [&'static str])];
@@ -16,6 +17,7 @@ const DISTRIBUTIONS: Rows = include!(concat!(env!("OUT_DIR"), "/kept.distributio
 const PARAMETERS: Rows = include!(concat!(env!("OUT_DIR"), "/kept.parameters.rs"));
 const MODULES: Rows = include!(concat!(env!("OUT_DIR"), "/kept.modules.rs"));
 const COMMANDS: Rows = include!(concat!(env!("OUT_DIR"), "/kept.commands.rs"));
+const MESSAGES: Rows = include!(concat!(env!("OUT_DIR"), "/kept.messages.rs"));
 const PROGRAMS: Rows = include!(concat!(env!("OUT_DIR"), "/kept.programs.rs"));
 
 fn words_of(rows: Rows) -> impl Iterator<Item = &'static str> {
@@ -27,6 +29,8 @@ static KEPT_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let pieces = words_of(WORDS).flat_map(|word| word.split(['_', '-', '.']));
     pieces.map(str::to_ascii_lowercase).collect()
 });
+static MESSAGE_WORDS: LazyLock<HashSet<String>> =
+    LazyLock::new(|| words_of(MESSAGES).map(str::to_ascii_lowercase).collect());
 static KEPT_PARAMETERS: LazyLock<HashSet<&'static str>> =
     LazyLock::new(|| words_of(PARAMETERS).collect());
 
@@ -59,8 +63,8 @@ pub(super) fn in_name(byte: u8) -> bool {
 
 /// The part of a word that begins with its first piece that is not kept, where it has one. A piece
 /// is a run of letters and digits.
-pub(super) fn unknown_rest<'w>(names: &Names, word: &'w str) -> Option<&'w str> {
-    if names.known.contains(word) {
+pub(super) fn unknown_rest<'w>(names: &Names, word: &'w str, kind: Kind) -> Option<&'w str> {
+    if names.known.contains(word) || kind.messages && is_pseudonym(word) {
         return None;
     }
     let mut before = "";
@@ -75,7 +79,9 @@ pub(super) fn unknown_rest<'w>(names: &Names, word: &'w str) -> Option<&'w str> 
         numbers = if is_number(piece) { numbers + 1 } else { 0 };
         // Everybody's programs run as root, whose number is 0.
         let is_user_id = matches!(before, "uid" | "user") && is_number(piece) && piece != "0";
-        let is_kept = is_piece_kept(piece) || names.known.contains(piece);
+        let is_kept = is_piece_kept(piece)
+            || names.known.contains(piece)
+            || kind.messages && is_piece_of_message(piece);
         if is_user_id || numbers > NUMBERS_IN_A_ROW || !is_kept {
             return Some(rest);
         }
@@ -88,7 +94,7 @@ pub(super) fn unknown_rest<'w>(names: &Names, word: &'w str) -> Option<&'w str> 
 /// Whether nothing of a name has to be hidden.
 pub(super) fn is_kept(names: &Names, name: &str) -> bool {
     name.split('.')
-        .all(|word| unknown_rest(names, word).is_none())
+        .all(|word| unknown_rest(names, word, Kind::LISTED).is_none())
 }
 
 fn is_piece_kept(piece: &str) -> bool {
@@ -103,6 +109,40 @@ fn is_piece_kept(piece: &str) -> bool {
         || is_interface(&lower)
         || KEPT_WORDS.contains(&lower)
         || (1..=DIGITS_BEHIND).contains(&digits) && stem.len() > 1 && KEPT_WORDS.contains(stem)
+}
+
+/// Whether a part of a name stands for one already.
+fn is_pseudonym(word: &str) -> bool {
+    let mut kinds = ["host-", "domain-", "user-", "name-", "program-"].iter();
+    let digits = kinds.find_map(|kind| word.strip_prefix(kind));
+    digits.is_some_and(|digits| {
+        matches!(digits.len(), 4 | 8) && digits.bytes().all(|b| b.is_ascii_hexdigit())
+    })
+}
+
+/// Whether a piece is a word of messages, or a number as they have them: a short one in hexadecimal
+/// digits, a pointer, a time (`20T10`, `I1120`).
+fn is_piece_of_message(piece: &str) -> bool {
+    let lower = piece.to_ascii_lowercase();
+    let stem = lower.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_word = |word: &str| WORDS_OF_MESSAGES.contains(word) || MESSAGE_WORDS.contains(word);
+    let has_digit = stem.len() < lower.len() || lower.bytes().any(|b| b.is_ascii_digit());
+    let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_time = |text: &str| {
+        let parts = text
+            .split_once('t')
+            .or_else(|| text.split_once(['i', 'w', 'e', 'f']));
+        parts.is_some_and(|(a, b)| {
+            a.len() + b.len() <= 4 && [a, b].concat().bytes().all(|b| b.is_ascii_digit())
+        })
+    };
+    is_word(&lower)
+        || stem.len() > 1 && lower.len() - stem.len() <= DIGITS_BEHIND && is_word(stem)
+        || has_digit && lower.len() <= 8 && is_hex(&lower)
+        || lower
+            .strip_prefix("0x")
+            .is_some_and(|digits| digits.len() <= 16 && is_hex(digits))
+        || is_time(&lower)
 }
 
 /// A number with or without a unit, or one in hexadecimal digits that is too short for an address.

@@ -21,7 +21,7 @@ const MAYBE: &[&str] = include!(concat!(env!("OUT_DIR"), "/launcher_marks.maybe.
 const LAUNCHERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/launcher_marks.launchers.rs"));
 
 /// Words by which lines are recognised: to take one for a host would change what a line says.
-static WORDS_OF_MESSAGES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+pub(super) static WORDS_OF_MESSAGES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let words = event_table::texts().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
     words.map(str::to_ascii_lowercase).collect()
 });

@@ -72,7 +72,7 @@ pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     }
     for block in &mut digest.outputs {
         for (_, text) in &mut block.lines {
-            *text = names.free(&without_hosts(names, text));
+            *text = output_line(names, text);
         }
         block.host = block.host.take().map(|name| names.key.host(&name));
     }
@@ -101,6 +101,15 @@ pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     }
     digest.broken_off = digest.broken_off.map(|why| names.free(&why));
     serde_json::to_value(digest).ok()
+}
+
+/// A line of a tool's output, among which there may be lines of the job.
+fn output_line(names: &Names, text: &str) -> String {
+    match ClassCache::default().classify(MessageKind::Framework, text.as_bytes()) {
+        MessageClass::Event(_) => line(names, text),
+        MessageClass::Unlisted => names.message(&without_hosts(names, text)),
+        _ => names.free(&without_hosts(names, text)),
+    }
 }
 
 /// A line of a program without the names of its file and its function.
@@ -156,11 +165,11 @@ fn line(names: &Names, text: &str) -> String {
             said = peers(&names.key, &said);
         }
         // (what is replaced is counted)
-        let free = names.free(&said);
+        let message = names.message(&said);
         return if is_unlisted(text) {
             UNLISTED.to_owned()
         } else {
-            free
+            message
         };
     };
     // What a launcher puts there names pods and hosts in its own way: the time and the rank are what is read of it.
@@ -188,7 +197,7 @@ fn line(names: &Names, text: &str) -> String {
         let head = without_hosts(names, head);
         return format!("{kept}{head}{mark}{}", value::variable(names, name, value));
     }
-    kept + &names.free(&peers(&names.key, &without_hosts(names, rest)))
+    kept + &names.message(&peers(&names.key, &without_hosts(names, rest)))
 }
 
 fn in_host(c: char) -> bool {

@@ -19,6 +19,8 @@ pub(super) struct Kind {
     pub(super) free: bool,
     /// Of names and words only what is listed (`kept.toml`) is kept.
     pub(super) listed: bool,
+    /// And the words of messages (`kept.toml`, and those by which lines of logs are recognised).
+    pub(super) messages: bool,
 }
 
 impl Kind {
@@ -28,6 +30,7 @@ impl Kind {
         bare: true,
         free: false,
         listed: false,
+        messages: false,
     };
     /// A name in a directory: the same whether it is in a path, a listing or a link.
     pub(super) const NAME: Kind = Kind {
@@ -35,6 +38,7 @@ impl Kind {
         bare: true,
         free: false,
         listed: false,
+        messages: false,
     };
     /// A name in a directory that is not the kernel's, and a control group's.
     pub(super) const PLACE: Kind = Kind {
@@ -48,11 +52,17 @@ impl Kind {
         bare: true,
         free: true,
         listed: false,
+        messages: false,
     };
     /// What a site has filled.
     pub(super) const LISTED: Kind = Kind {
         listed: true,
         ..Kind::FREE
+    };
+    /// A line of a log that says what went wrong.
+    pub(super) const MESSAGE: Kind = Kind {
+        messages: true,
+        ..Kind::LISTED
     };
 }
 

@@ -92,6 +92,7 @@ impl Names {
         if kind.free
             && let Some(found) = url(&self.key, rest)
                 .or_else(|| assignment(&self.key, rest))
+                .or_else(|| credential(&self.key, text, at))
                 .or_else(|| management_key(&self.key, rest))
                 .or_else(|| self.account(rest))
                 .or_else(|| self.library(rest, kind))
@@ -131,11 +132,11 @@ impl Names {
 
     /// A name of letters, digits and what joins them, of which only what is listed is kept: from the first unknown piece on a
     /// pseudonym stands in its place, up to the next dot.
-    pub(super) fn unlisted(&self, rest: &str) -> Found {
+    pub(super) fn unlisted(&self, rest: &str, kind: Kind) -> Found {
         let name = run(rest, kept::in_name);
         let words = name
             .split('.')
-            .map(|word| match kept::unknown_rest(self, word) {
+            .map(|word| match kept::unknown_rest(self, word, kind) {
                 Some(unknown) => {
                     let known = word.get(..word.len() - unknown.len()).unwrap_or("");
                     format!("{known}{}", self.key.other(unknown))
@@ -379,6 +380,40 @@ fn assignment(key: &Key, rest: &str) -> Option<Found> {
     };
     let taken = name.len() + 1 + value.len();
     Some((taken, format!("{name}={}", key.secret(value))))
+}
+
+/// `"password": "…"`, `api_key: …`, `--password …`, `Bearer …`: the word behind it. What outputs of
+/// tools call a key is none of these.
+fn credential(key: &Key, text: &str, at: usize) -> Option<Found> {
+    const SECRETS: [&str; 7] = [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "apikey",
+        "accesskey",
+    ];
+    let (before, rest) = text.split_at_checked(at)?;
+    let name = run(rest, |b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
+    let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
+    let after = rest.get(name.len()..)?;
+    let value = after.trim_start_matches(['"', '\'', ':', ' ', '\t', '\\']);
+    let gap = after.get(..after.len() - value.len())?;
+    let word = run(value, |b| {
+        !b.is_ascii_whitespace() && !br#""',;)}]\"#.contains(&b)
+    });
+    let is_word = word.len() >= 4 && !word.bytes().all(|b| b.is_ascii_digit());
+    let is_named = SECRETS.iter().any(|one| plain.ends_with(one))
+        && (gap.matches(':').count() == 1 || gap == " " && before.ends_with("--"));
+    let is_scheme = matches!(&*plain, "bearer" | "basic")
+        && gap == " "
+        && word.len() >= 8
+        && word.bytes().any(|b| !b.is_ascii_lowercase());
+    (is_word && (is_named || is_scheme)).then(|| {
+        let taken = name.len() + gap.len() + word.len();
+        (taken, format!("{name}{gap}{}", key.secret(word)))
+    })
 }
 
 /// Whether a variable of this name holds a secret. A P_Key is a partition's number and no secret.
