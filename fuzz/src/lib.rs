@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rdma_doctor::fact::Facts;
 
 pub mod compressed;
+pub mod dialogue;
 pub mod evidence;
 pub mod families;
 pub mod frames;

@@ -40,6 +40,7 @@ targets! {
     log: inputs::log::run,
     frames: inputs::frames::run,
     handshake: inputs::handshake::run,
+    dialogue: inputs::dialogue::run,
     compressed: inputs::compressed::run,
     site: inputs::site::run,
     evidence: evidence::run,
