@@ -36,6 +36,7 @@ pub mod own_process;
 mod packed;
 pub mod pages;
 mod path_walk;
+mod peer_route;
 mod places;
 mod port_holder;
 mod privileges;
@@ -89,6 +90,7 @@ const CALLS: &[(&str, Answerer)] = &[
     ("nvml_*", nvml::ask),
     ("port_holder", port_holder::ask),
     ("process_*", job_process::ask),
+    ("peer_route", peer_route::ask),
     ("processes", |_| processes::ask()),
     ("rank_*", rank_process::ask),
     ("rehearse_*", rehearsal::ask),

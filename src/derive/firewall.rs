@@ -227,6 +227,23 @@ impl Flows {
             None => facts.incomplete(self.node, Subject::Setting),
             Some(_) => None,
         };
+        let port = rendezvous.as_ref().map(|port| {
+            port.clone().and_then(|text| {
+                let port: u16 = text
+                    .trim()
+                    .parse()
+                    .map_err(|_| format!("{text:?} is not a port"))?;
+                Ok((port, port))
+            })
+        });
+        let rank_0 = RankZero::find(facts, self.node);
+        if let (Some(rank_0), Some(port)) = (&rank_0, &port) {
+            let used = Fact::derived(true, "the kernel's way to rank 0");
+            let purpose = Purpose::Rendezvous;
+            let one = ExaminedFlow::tcp(purpose, Direction::Out, &rank_0.interface, used);
+            let addresses = rank_0.addresses(facts, self.node);
+            self.judge(facts, one, &addresses, port);
+        }
         let mut local = false;
         for candidate in candidates {
             let name = &candidate.name;
@@ -244,15 +261,9 @@ impl Flows {
                 for direction in [Direction::In, Direction::Out] {
                     let flow = |purpose| ExaminedFlow::tcp(purpose, direction, name, used.clone());
                     self.judge(facts, flow(Purpose::Bootstrap), &addresses, &range);
-                    if let Some(port) = &rendezvous {
-                        let port = port.clone().and_then(|text| {
-                            let port: u16 = text
-                                .trim()
-                                .parse()
-                                .map_err(|_| format!("{text:?} is not a port"))?;
-                            Ok((port, port))
-                        });
-                        self.judge(facts, flow(Purpose::Rendezvous), &addresses, &port);
+                    let is_judged = direction == Direction::Out && rank_0.is_some();
+                    if let (Some(port), false) = (&port, is_judged) {
+                        self.judge(facts, flow(Purpose::Rendezvous), &addresses, port);
                     }
                 }
                 let one = ExaminedFlow {
@@ -439,6 +450,45 @@ impl Flows {
             Some(gap) if !judged.is_blocked() => Err(gap.clone()),
             _ => Ok(judged),
         }
+    }
+}
+
+/// The host at which a job meets, as the kernel reaches it.
+struct RankZero {
+    interface: Arc<str>,
+    version: Version,
+    address: u128,
+}
+
+impl RankZero {
+    /// It, if it is another host and there is a way to it.
+    fn find(facts: &Facts, node: Id) -> Option<Self> {
+        let id = ["MASTER_ADDR", "PET_MASTER_ADDR"]
+            .into_iter()
+            .find_map(|name| facts.find(Subject::Setting, node, name))?;
+        let refused = facts.known(id, setting::ROUTE_REFUSED)?;
+        let interface = facts.known(id, setting::PEER_INTERFACE)?;
+        let address = facts.known(id, setting::PEER)?;
+        let (version, address) = match address.parse().ok()? {
+            std::net::IpAddr::V4(a) => (Version::Four, u128::from(u32::from(a))),
+            std::net::IpAddr::V6(a) => (Version::Six, u128::from(a)),
+        };
+        (&*refused == "none" && &*interface != "lo").then_some(Self {
+            interface,
+            version,
+            address,
+        })
+    }
+
+    /// The addresses of both ends.
+    fn addresses(&self, facts: &Facts, node: Id) -> Result<Vec<(Version, AddressPair)>, Gap> {
+        let own = addresses(facts, node, &self.interface)?;
+        let of_version = own
+            .into_iter()
+            .find(|(version, _)| *version == self.version);
+        let own = of_version.and_then(|(_, pair)| pair.own);
+        let peer = Some((self.address, self.address));
+        Ok(vec![(self.version, AddressPair { own, peer })])
     }
 }
 

@@ -117,6 +117,13 @@ subject! {
     PORT_HOLDER: PortHolder = "port_holder" from "setting";
     /// The process that listens at the port, as "python3 (pid 4711)", or its user; "none" if nobody does.
     PORT_HOLDER_NAME: Arc<str> = "port_holder_name" from "setting";
+    /// Why this node sends nothing to the host that it names: "none" if the kernel has a way to one of its addresses. Asked in a job of several nodes
+    /// only. Source: netlink RTM_GETROUTE for the address.
+    ROUTE_REFUSED: Arc<str> = "route_refused" from "name";
+    /// The address of that host to which the processes connect.
+    PEER: Arc<str> = "peer" from "name";
+    /// The interface by which the kernel sends to it. Source: netlink RTM_GETROUTE for the address.
+    PEER_INTERFACE: Arc<str> = "peer_interface" from "name";
     /// Whether /etc/hosts gives the name an address of this host alone, as Debian does with 127.0.1.1.
     NAME_LOOPBACK: bool = "name_loopback" from "setting";
     /// What the port number is good for. Source: the value, /proc/sys/net/ipv4/ip_local_port_range,

@@ -1,5 +1,6 @@
 //! Files of the user's that launchers read, found as the launchers find them, so that no question has to name the user's home.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -94,42 +95,70 @@ pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
 }
 
 /// The addresses of such a name as the C library resolves it, or how that failed:
-/// `{"addresses":[…],"took_ms":3}`,
-/// `{"failed":…}`. The answer names no host.
+/// `{"addresses":[…],"took_ms":3}`, `{"failed":…}`. The answer names no host.
 pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
-    use std::net::ToSocketAddrs as _;
-    let name = name_of(call)?;
     let began = std::time::Instant::now();
-    let found = (name.as_str(), 0).to_socket_addrs();
+    let found = resolved(call)?;
     let took_ms = began.elapsed().as_millis() as u64;
-    let addresses = |found: std::vec::IntoIter<std::net::SocketAddr>| {
-        let mut all: Vec<String> = found.map(|one| one.ip().to_string()).collect();
-        all.dedup();
-        all
-    };
+    Ok(Answer::from(match found {
+        Ok(addresses) => {
+            let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+            json!({ "addresses": all, "took_ms": took_ms })
+        }
+        Err(failed) => json!({ "failed": failed }),
+    }))
+}
+
+/// The addresses of the name that a call is about, or how the name server failed.
+pub(super) fn resolved(call: &Call) -> Result<Result<Vec<IpAddr>, String>, Refusal> {
+    use std::net::ToSocketAddrs as _;
     // What getaddrinfo(3) says of a name that does not exist: glibc's two errors, and musl's.
     let none = [
         "service not known",
         "No address associated",
         "does not resolve",
     ];
-    Ok(Answer::from(match found {
-        Ok(found) => json!({ "addresses": addresses(found), "took_ms": took_ms }),
+    Ok(match (name_of(call)?.as_str(), 0).to_socket_addrs() {
+        Ok(found) => {
+            let mut all: Vec<IpAddr> = found.map(|one| one.ip()).collect();
+            all.dedup();
+            Ok(all)
+        }
         Err(error) => {
             let said = error.to_string();
             match none.iter().any(|words| said.contains(words)) {
-                true => json!({ "addresses": [] }),
-                false => json!({ "failed": said.rsplit(": ").next() }),
+                true => Ok(Vec::new()),
+                false => Err(said.rsplit(": ").next().unwrap_or_default().to_owned()),
             }
         }
-    }))
+    })
 }
+
+/// The addresses of the host that a variable names, which no name server has to be asked for.
+pub(super) fn noted(variable: &str) -> Vec<IpAddr> {
+    let Some(name) = path_variable(variable) else {
+        return Vec::new();
+    };
+    if let Ok(address) = name.parse() {
+        return vec![address];
+    }
+    match files::ask(None, &super::Question::read("/etc/hosts")) {
+        Some(Ok(Answer::Text(text))) => {
+            let all = addresses(&text, &name);
+            all.iter().filter_map(|one| one.parse().ok()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The variables that name the host at which the processes of a job meet.
+pub(super) const MASTERS: [&str; 2] = ["MASTER_ADDR", "PET_MASTER_ADDR"];
 
 /// The name that a call is about: this host's own, or a variable's value.
 fn name_of(call: &Call) -> Result<String, Refusal> {
     match call.text("of") {
         Some("hostname") => Ok(super::environment::node_name()),
-        Some(name @ ("MASTER_ADDR" | "PET_MASTER_ADDR")) => {
+        Some(name) if MASTERS.contains(&name) => {
             path_variable(name).ok_or_else(|| Refusal::not_asked(format!("{name} is not set")))
         }
         _ => Err(Refusal::not_asked("no such name to look up")),

@@ -1,14 +1,16 @@
 //! Names of hosts that a job of several nodes has to resolve.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::setting::{Variables, launch, parse};
 use super::{Ask, Probe};
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Seconds, Subject, known, node, setting};
-use crate::source::Question;
+use crate::source::{Errno, Question};
 
 /// The probe.
 // A name server that does not answer is asked twice, for five seconds each.
@@ -46,22 +48,81 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         } else {
             of_itself(name, value)
         };
+        let resolves = addresses.clone().map(|found| !found.all.is_empty());
+        // What is asked does not depend on other probes.
+        let is_found = resolves.known() != Some(&false);
+        let routes = is_found.then(|| PeerRoutes::ask(ask, name));
         let Some(id) = facts.find(Subject::Setting, node, name) else {
             continue;
         };
-        let resolves = addresses.clone().map(|found| !found.all.is_empty());
         facts.set(id, setting::RESOLVES, resolves);
-        if let Fact::Known(
-            ResolvedName {
-                took: Some(took), ..
-            },
-            origin,
-        ) = &addresses
+        if let Some(routes) = routes {
+            routes.state(facts, id);
+        }
+        if let Fact::Known(found, origin) = &addresses
+            && let Some(took) = found.took
         {
-            facts.know(id, setting::LOOKUP_TIME, *took, origin);
+            facts.know(id, setting::LOOKUP_TIME, took, origin);
         }
         facts.set(id, setting::ADDRESSES, addresses.map(|found| found.all));
     }
+}
+
+/// The kernel's ways to the addresses of the host that a variable names.
+struct PeerRoutes {
+    routes: Fact<Vec<PeerRoute>>,
+    origin: Origin,
+}
+
+impl PeerRoutes {
+    fn ask(ask: &Ask<'_>, variable: &str) -> Self {
+        let question = Question::call("peer_route", [("of", variable.into())]);
+        let origin = Origin::Asked(question.clone());
+        let said = ask.value(question);
+        let failed = said.known().and_then(|value| value.get("failed")?.as_str());
+        let routes = if let Some(failed) = failed {
+            Fact::Unknown(Gap::not_said(failed, origin.clone()))
+        } else {
+            said.and_then(|value| {
+                let routes = value.get("routes").cloned().unwrap_or_default();
+                serde_json::from_value(routes).map_err(|_| "the reply has no routes".to_owned())
+            })
+        };
+        PeerRoutes { routes, origin }
+    }
+
+    fn state(self, facts: &mut Facts, id: Id) {
+        let routes = match self.routes {
+            Fact::Known(routes, _) => routes,
+            Fact::Unknown(gap) => {
+                facts.set(id, setting::ROUTE_REFUSED, Fact::Unknown(gap));
+                return;
+            }
+        };
+        // Who connects tries one address after the other.
+        let usable = routes.iter().find(|route| route.errno.is_none());
+        let Some(chosen) = usable.or(routes.first()) else {
+            return;
+        };
+        let mut set = |key, text: &str| facts.know(id, key, text.into(), &self.origin);
+        let refused = chosen.errno.as_deref().map_or("none".to_owned(), |name| {
+            Errno::from_name(name).map_or(name.to_owned(), |errno| errno.meaning().to_string())
+        });
+        set(setting::ROUTE_REFUSED, &refused);
+        set(setting::PEER, &chosen.address.to_string());
+        if let Some(interface) = &chosen.interface {
+            set(setting::PEER_INTERFACE, interface);
+        }
+    }
+}
+
+/// The kernel's way to an address.
+#[derive(Deserialize)]
+struct PeerRoute {
+    address: IpAddr,
+    /// Why it sends nothing there.
+    errno: Option<Arc<str>>,
+    interface: Option<Arc<str>>,
 }
 
 /// What became of a name.

@@ -26,6 +26,7 @@ mod bridged_hosts;
 mod machine;
 mod namespaces;
 mod page;
+mod peer_route;
 mod place;
 mod points;
 mod process;

@@ -462,6 +462,42 @@ fn the_flows_of_a_node() {
     assert!(facts.members(Subject::Flow, id).is_ok());
 }
 
+/// Rank 0 is behind a router of eth0: what is dropped for it is known from the kernel's way to it.
+#[test]
+fn the_flow_to_rank_0_has_its_address_and_the_kernels_way() {
+    let passage = |to: &str, way: Option<&str>| {
+        let addresses = Values::Ranges(vec![(0x0a09_0000, 0x0a09_ffff)]);
+        let dropped = chain(
+            "out",
+            Some(Hook::Output),
+            false,
+            vec![vec![fits(PacketField::Destination4, addresses), DROP]],
+        );
+        let rules = Ruleset {
+            tables: vec![table(vec![dropped])],
+            open: None,
+        };
+        let mut facts = Facts::new();
+        let id = machine(&mut facts, stated(Arc::new(rules)));
+        let port = facts.instance(Subject::Setting, id, "MASTER_PORT");
+        facts.set(port, setting::VALUE, stated("29500".into()));
+        let master = facts.instance(Subject::Setting, id, "MASTER_ADDR");
+        if let Some(way) = way {
+            facts.set(master, setting::ROUTE_REFUSED, stated("none".into()));
+            facts.set(master, setting::PEER, stated(to.into()));
+            facts.set(master, setting::PEER_INTERFACE, stated(way.into()));
+        }
+        derive(&mut facts, id);
+        verdict(&facts, id, "rendezvous TCP out on eth0")
+    };
+    let eth0 = Some("eth0");
+    assert_eq!(passage("10.9.0.7", eth0), Some(FlowPassage::Dropped));
+    assert_eq!(passage("10.8.0.7", eth0), Some(FlowPassage::Accepted));
+    // Of who is not known the interface's own subnet is thought.
+    assert_eq!(passage("10.9.0.7", None), Some(FlowPassage::Accepted));
+    assert_eq!(passage("10.0.0.1", Some("lo")), Some(FlowPassage::Accepted));
+}
+
 #[test]
 fn a_spare_adapter_that_is_down_and_has_no_address_has_no_flow() {
     for (up, flows) in [(true, true), (false, false)] {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::connection;
 use super::echo::{Arp, Echo, Mac};
+use crate::live::peer_route::{self, PeerRoute};
 use crate::live::routes::{self, Gateway};
 use crate::source::{Errno, Refusal};
 
@@ -40,8 +41,10 @@ const UNRESOLVED: u16 = 0x1 | 0x20;
 /// One that is asked.
 struct Asked {
     address: IpAddr,
-    /// "default gateway", "gateway", "neighbour".
+    /// "default gateway", "peer's gateway", "gateway", "neighbour".
     is: &'static str,
+    /// The host at which the job meets, if this is the way to it.
+    leads_to: Option<PeerRoute>,
     /// Whether it had answered before.
     had_answered: bool,
     /// The hardware address that was written down for it.
@@ -59,6 +62,7 @@ impl Asked {
         Asked {
             address,
             is,
+            leads_to: None,
             had_answered: false,
             noted: None,
             refused: None,
@@ -71,6 +75,11 @@ impl Asked {
 
     fn value(&self) -> Value {
         let mut value = json!({ "address": self.address.to_string(), "is": self.is });
+        if let Some(peer) = &self.leads_to {
+            value["to"] = json!(peer.address.to_string());
+            let network = peer.way.as_ref().ok().and_then(|way| way.network.as_ref());
+            value["route"] = json!(network);
+        }
         if let Some(errno) = self.refused {
             value["errno"] = json!(errno.to_string());
             if self.by_policy {
@@ -203,6 +212,23 @@ fn rails() -> Result<Vec<Rail>, Refusal> {
     Ok(all)
 }
 
+/// The gateway over which the kernel sends from a rail to a host at which the job meets: of several
+/// it is the one that matters.
+fn gateways_to_peers(peers: &[PeerRoute], rail: &Rail) -> Vec<Asked> {
+    let over_gateway = peers.iter().filter_map(|peer| {
+        let way = peer.way.as_ref().ok()?;
+        let gateway = way.gateway.filter(|_| way.interface == rail.index)?;
+        let is_of_family = family_of(gateway) == family_of(rail.address);
+        is_of_family.then(|| Asked {
+            leads_to: Some(peer.clone()),
+            ..Asked::new(gateway, "peer's gateway")
+        })
+    });
+    let mut all: Vec<Asked> = over_gateway.collect();
+    all.dedup_by_key(|one| one.address);
+    all
+}
+
 /// Chooses the hosts to ask: gateways first, then neighbours, recent ones before others.
 fn choose(rails: &mut [Rail], family: u8) -> Result<(), Refusal> {
     let gateways = routes::all_gateways(family)?;
@@ -210,6 +236,7 @@ fn choose(rails: &mut [Rail], family: u8) -> Result<(), Refusal> {
     neighbours.retain(|one| one.state & KNOWN != 0 && one.mac.is_some_and(is_one_hosts));
     neighbours.sort_by_key(|one| (one.state & (REACHABLE | PERMANENT) == 0, one.address));
     let own: Vec<IpAddr> = rails.iter().map(|rail| rail.address).collect();
+    let peers = peer_route::without_name_server();
     for rail in rails.iter_mut().filter(|r| family_of(r.address) == family) {
         let is_bridge = attribute(&rail.name, "bridge/bridge_id").is_some();
         let of_rail = |one: &&Gateway| one.interface == rail.index;
@@ -217,13 +244,16 @@ fn choose(rails: &mut [Rail], family: u8) -> Result<(), Refusal> {
         if is_bridge && !gateways.iter().any(|one| of_rail(&one)) {
             continue;
         }
+        rail.asked = gateways_to_peers(&peers, rail);
         for one in gateways.iter().filter(of_rail) {
             let is = if one.is_default {
                 "default gateway"
             } else {
                 "gateway"
             };
-            rail.asked.push(Asked::new(one.address, is));
+            if !rail.asked.iter().any(|asked| asked.address == one.address) {
+                rail.asked.push(Asked::new(one.address, is));
+            }
         }
         let of_rail = neighbours.iter().filter(|one| one.interface == rail.index);
         for one in of_rail {

@@ -34,6 +34,10 @@ struct Rail {
 struct Asked {
     address: IpAddr,
     is: Arc<str>,
+    /// The host at which the job meets, if this is the gateway on the way to it.
+    to: Option<IpAddr>,
+    /// The network of the route by which it is reached, as ip-route(8) names it.
+    route: Option<Arc<str>>,
     #[serde(default)]
     had_answered: bool,
     #[serde(default)]
@@ -140,10 +144,13 @@ impl Rail {
                 ObstacleKind::NeighboursSilent
             };
             self.all(found, kind, &had_answered, origin);
-        } else if let Some(gateway) =
-            gateway.filter(|one| &*one.is == "default gateway" && !one.echo)
-        {
-            self.gateway(found, gateway, origin);
+        } else {
+            let leads_out = |one: &&&Asked| {
+                matches!(&*one.is, "default gateway" | "peer's gateway") && !one.echo
+            };
+            for gateway in unresolved.iter().filter(leads_out) {
+                self.gateway(found, gateway, origin);
+            }
         }
         let is_not_taken = |one: &&Asked| {
             one.arp.is_some() && one.resolved == Some(false) && one.noted.is_none() && !one.echo
@@ -166,10 +173,25 @@ impl Rail {
             IpAddr::V6(_) => "ip -6",
         };
         let address = gateway.address.to_string();
-        let route = format!("default via {address} dev {}", self.interface);
-        let removing = format!("{ip} route del default via {{}} dev {{}}");
-        let removal = Command::filled(&removing, &[&address, &self.interface]);
-        let what = format!("{ip} route {route}");
+        let network = match (&gateway.to, &gateway.route) {
+            (None, _) => Some("default"),
+            (Some(_), network) => network.as_deref(),
+        };
+        let removal = if let Some(network) = network {
+            let removing = format!("{ip} route del {{}} via {{}} dev {{}}");
+            Command::filled(&removing, &[network, &address, &self.interface])
+        } else {
+            Command::filled(&format!("{ip} route show via {{}}"), &[&address])
+        };
+        let route = format!(
+            "{ip} route {} via {address} dev {}",
+            network.unwrap_or_default(),
+            self.interface
+        );
+        let what = match gateway.to {
+            Some(peer) => format!("{route}, the way to {peer}"),
+            None => route,
+        };
         let kind = ObstacleKind::GatewayUnanswered;
         let id = self.add(found, kind, what, removal, origin);
         found
@@ -242,6 +264,8 @@ mod tests {
 
     const ARP: &str = r#""by_arp":true,"#;
     const GATEWAY: &str = r#""address":"10.0.1.254","is":"default gateway","#;
+    const TO_RANK_0: &str =
+        r#""address":"10.0.1.253","is":"peer's gateway","to":"10.9.0.7","route":"10.9.0.0/16","#;
     const PEER: &str = r#""address":"10.0.1.7","is":"neighbour","had_answered":true,"#;
     const OTHER: &str = r#""address":"10.0.1.8","is":"neighbour","had_answered":true,"#;
 
@@ -275,6 +299,13 @@ mod tests {
                 Some("cut-off: 10.0.1.254, 10.0.1.7"),
             ),
             (vec![(GATEWAY, silent), (PEER, answers)], Some(default)),
+            (
+                vec![(GATEWAY, answers), (TO_RANK_0, silent), (PEER, answers)],
+                Some(
+                    "gateway-unanswered: ip route 10.9.0.0/16 via 10.0.1.253 dev eth1, the way to 10.9.0.7",
+                ),
+            ),
+            (vec![(GATEWAY, answers), (TO_RANK_0, answers)], None),
             // It answers echoes by an entry that nobody confirms any more.
             (vec![(GATEWAY, r#""echo":true"#), (PEER, answers)], None),
             // Nobody has to answer for what was written down.
