@@ -108,9 +108,27 @@ fn output_line(names: &Names, text: &str) -> String {
     match ClassCache::default().classify(MessageKind::Framework, text.as_bytes()) {
         MessageClass::Event(_) => line(names, text),
         MessageClass::Unlisted => names.message(&without_hosts(names, text)),
-        _ => names.free(&without_hosts(names, text)),
+        _ => {
+            let said = without_hosts(names, text);
+            let is_of_kernel = KERNEL.iter().any(|mark| said.contains(mark));
+            names.free(&if is_of_kernel {
+                value::programs(&names.key, &said)
+            } else {
+                said
+            })
+        }
     }
 }
+
+/// What the kernel's log says of programs.
+const KERNEL: [&str; 6] = [
+    "NVRM: Xid ",
+    "Comm: ",
+    "Killed process ",
+    "]: segfault",
+    "] general protection",
+    " blocked for more than ",
+];
 
 /// A line of a program without the names of its file and its function.
 fn line_alone(frame: &str) -> String {

@@ -176,7 +176,7 @@ fn server(key: &Key, text: &str) -> String {
 
 /// Programs in lines of the kernel's log: `Xid (PCI:0000:c1:00): 31, pid=4711, name=train.py, Ch 8`, `task train:4711 blocked`, `Comm: train`,
 /// `Killed process 4711 (train)`, `train[4711]: segfault`.
-fn programs(key: &Key, text: &str) -> String {
+pub(super) fn programs(key: &Key, text: &str) -> String {
     let mut text = text.to_owned();
     let mut hide = |before: &str, ends: &[char]| {
         let Some((head, rest)) = text.split_once(before) else {

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::place::{Scratch, doctor};
 use crate::process::{Ended, start};
+use crate::sample;
 use crate::strangers::call_filter;
 
 const GREEN: &str = concat!(
@@ -15,21 +16,27 @@ const GREEN: &str = concat!(
     "/fixtures/rxe-two-healthy.jsonl.zst"
 );
 
-/// Calls of the programs below, but for those without which nothing can be loaded, executed or said: the loader's, execve, write, and
-/// futex, whose refusal glibc answers by abort.
-const CALLS: &[c_long] = &[
-    libc::SYS_getrandom,
+/// Calls whose refusal the standard library or rustix cannot take, or that nothing else tries.
+const NEEDED: &[c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
     libc::SYS_ppoll,
+    libc::SYS_getrandom,
     libc::SYS_getuid,
     libc::SYS_geteuid,
     libc::SYS_uname,
     libc::SYS_prlimit64,
     libc::SYS_wait4,
     libc::SYS_rt_sigaction,
-    libc::SYS_rt_sigprocmask,
-    libc::SYS_sigaltstack,
     libc::SYS_clock_nanosleep,
     libc::SYS_fcntl,
+];
+
+/// Other calls of the programs below, but for those without which nothing can be loaded, executed
+/// or said, and futex, whose refusal glibc answers by abort.
+const OTHERS: &[c_long] = &[
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_sigaltstack,
     libc::SYS_clone,
     libc::SYS_clone3,
     libc::SYS_pipe2,
@@ -52,14 +59,18 @@ const CALLS: &[c_long] = &[
     libc::SYS_setitimer,
     libc::SYS_close_range,
     #[cfg(target_arch = "x86_64")]
-    libc::SYS_poll,
-    #[cfg(target_arch = "x86_64")]
     libc::SYS_open,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_readlink,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_dup2,
 ];
+
+/// What is needed, and of the others one in so many.
+fn calls(one_in: usize) -> impl Iterator<Item = c_long> {
+    let others = OTHERS.iter().step_by(sample::one_in(one_in));
+    NEEDED.iter().chain(others).copied()
+}
 
 fn run(mut command: Command, words: &[&str]) -> Ended {
     command
@@ -86,9 +97,9 @@ fn a_report_on_a_recording_is_the_same_without_a_call_or_there_is_none() {
     let words = ["check", GREEN];
     let whole = run(Command::new(doctor()), &words);
     assert_eq!(whole.status, 0, "{whole:?}");
-    for call in CALLS {
+    for call in calls(4) {
         for errno in [Errno::PERM, Errno::NOSYS] {
-            let ended = without(*call, errno, &words);
+            let ended = without(call, errno, &words);
             let is_same = (ended.status, &ended.out) == (0, &whole.out);
             assert!(
                 is_same || is_own_failure(&ended) && ended.out.is_empty(),
@@ -102,9 +113,8 @@ fn a_report_on_a_recording_is_the_same_without_a_call_or_there_is_none() {
 fn this_machine_is_not_judged_better_without_a_call() {
     let words = ["check", "--no-rehearsal", "--deadline", "60"];
     let whole = run(Command::new(doctor()), &words);
-    let step = crate::sample::one_in(4);
-    for call in CALLS.iter().step_by(step) {
-        let ended = without(*call, Errno::PERM, &words);
+    for call in calls(8) {
+        let ended = without(call, Errno::PERM, &words);
         let is_as_bad = (1..=3).contains(&ended.status) || whole.status == 0;
         assert!(
             is_as_bad || is_own_failure(&ended),
