@@ -28,6 +28,7 @@ pub mod intended;
 pub mod interrupts;
 pub mod job_place;
 pub mod kernel_event;
+pub mod known_defects;
 pub mod log;
 pub mod majority;
 pub mod module_wanted;
@@ -111,6 +112,7 @@ const DERIVATIONS: &[&Derivation] = &[
     &interrupts::DERIVATION,
     &job_place::DERIVATION,
     &kernel_event::DERIVATION,
+    &known_defects::DERIVATION,
     &module_wanted::DERIVATION,
     &mtu::DERIVATION,
     &nccl::DERIVATION,

@@ -14,6 +14,7 @@ pub mod cluster;
 pub mod comparison;
 pub mod counter;
 pub mod counter_table;
+pub mod defect;
 pub mod device;
 pub mod effect;
 pub mod env;

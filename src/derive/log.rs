@@ -4,6 +4,7 @@
 mod adapter_shares;
 mod benchmark_ceiling;
 mod common_point;
+mod defects;
 mod gid_pair;
 mod gid_table;
 mod one_text;
@@ -12,7 +13,7 @@ mod watchdogs;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::cuda_release;
+use super::{cuda_release, known_defects};
 use crate::fact::event::{
     self, EventOutcome, GidScope, LogClass, PciSpeed, PeerHost, PeerReach, Phase, ReportedPhase,
     Role,
@@ -54,9 +55,13 @@ pub fn derive(facts: &mut Facts) {
         common_point::state_common_points(facts, &events);
         watchdogs::state_stuck_calls(facts, run, &events);
         lead(facts, run, &events);
+        defects::state_defects(facts, run, &hosts, &events);
         join(facts, run, &hosts);
     }
     benchmark_ceiling::derive(facts);
+    for job in facts.all(Subject::LiveJob).collect::<Vec<_>>() {
+        known_defects::of_live_job(facts, job);
+    }
 }
 
 /// The hosts of which processes of NCCL wrote lines; a file whose lines name no host stands for one

@@ -231,6 +231,10 @@ words! {
         LibraryFailed = "library-failed",
         /// An engine of inference made no step in its time.
         EngineStuck = "engine-stuck",
+        /// NCCL's topology of a node is larger than it has room for.
+        TopologyOverflow = "topology-overflow",
+        /// A line that only a known defect of NCCL writes, or a frame of one in a backtrace.
+        DefectSign = "defect-sign",
         /// A Python exception that names none of the above.
         Exception = "exception",
         /// A line that says that something failed, in words of no table.

@@ -23,6 +23,14 @@ subject! {
     HAS_MISSING: bool = "has_missing" from "ranks";
     /// The ranks that have a process: `ranks 0, 1 and 3 have one`.
     PRESENT: Arc<str> = "present" from "ranks";
+    /// The version of the NCCL library that its first rank has mapped; "none" if it has mapped none.
+    /// Source: /proc/PID/maps, the file's name or its package.
+    NCCL_VERSION: Arc<str> = "nccl_version" from "ranks";
+    /// Whether the CPUs are of ARM's architecture. Source: /sys/devices/system/cpu/modalias.
+    ARM: bool = "arm" from "ranks";
+    /// The known defect of that version that makes ranks wait without end, and which version fixes it;
+    /// "none" if none is known that this machine meets.
+    KNOWN_DEFECT: Arc<str> = "known_defect" from "derive known_defects";
     /// Whether what each of its processes does could be looked at.
     COMPLETE: bool = "complete" from "ranks";
     /// What could not be looked at, and why.

@@ -260,6 +260,8 @@ subject! {
     LOGIN_MEMLOCK_SET: bool = "login_memlock_set" from "host";
     /// The soft limit of locked memory that logins get by PAM, of the users that get most. Source: /etc/security/limits.conf, limits.d.
     LOGIN_MEMLOCK: Bytes = "login_memlock" from "host";
+    /// The soft limit of the stack's size of this process and its children. Source: /proc/self/limits.
+    STACK: Bytes = "stack" from "host";
     /// The soft limit of open files. Source: /proc/self/limits.
     NOFILE: u64 = "nofile" from "host";
     /// How many open files a process of the job needs: so many for each rank, as far as the environment says how many there are, and a base.
@@ -353,6 +355,10 @@ subject! {
     SHARED_LIDS: Arc<str> = "shared_lids" from "derive agreement";
     /// The NCCL version that a job on this node would load, as "2.27.5". Source: the library files that are found, manual page rdma-doctor-nccl-env(1).
     NCCL_VERSION: Arc<str> = "nccl_version" from "nccl";
+    /// How many known defects that version has on this machine, by its CPUs and settings.
+    NCCL_DEFECT_COUNT: u64 = "nccl_defect_count" from "derive known_defects";
+    /// What these do, and which version fixes each.
+    NCCL_DEFECTS: Arc<[Arc<str>]> = "nccl_defects" from "derive known_defects";
     /// How many PCI functions are bound to NVIDIA's driver that are compute GPUs: of class 0x0302, which has no display.
     /// Source: /sys/bus/pci/drivers/nvidia.
     COMPUTE_GPUS: u64 = "compute_gpus" from "driver";

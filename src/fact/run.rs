@@ -138,6 +138,11 @@ subject! {
     COLLNET_CHANNELS: u64 = "collnet_channels" from "nccl_log";
     /// Whether channels over NVLink SHARP were set up.
     NVLS: bool = "nvls" from "nccl_log";
+    /// Whether NVLink goes between nodes (MNNVL), as the lines of communicators say.
+    MNNVL: bool = "mnnvl" from "nccl_log";
+    /// Whether lines show CPUs of ARM's architecture: a library's path, or NVLink between nodes, which
+    /// only machines with NVIDIA's own CPUs have.
+    ARM: bool = "arm" from "nccl_log";
     /// Whether all ranks that began to initialise the largest communicator ended it, and all of its ranks were seen.
     INITIALISED: bool = "initialised" from "nccl_log";
     /// Ranks of the largest communicator that began its initialisation and did not end it.
@@ -177,6 +182,8 @@ subject! {
     FOLLOWED_CLASSES: Arc<[Arc<str>]> = "followed_classes" from "derive log";
     /// Which ranks are behind the others, by the collectives that their watchdogs wait for.
     BEHIND: Arc<str> = "behind" from "derive log";
+    /// The ranks that RAS names as behind the others: `ranks 5 and 6`.
+    NAMED_BY_RAS: Arc<str> = "named_by_ras" from "derive log";
     /// Whether ranks called different collectives in one place, by what their watchdogs wait for.
     CALLS_DIFFER: bool = "calls_differ" from "derive log";
     /// What they called.

@@ -131,6 +131,8 @@ subjects! {
     Benchmark: benchmark;
     /// A host of a run, as the log names it.
     Host: host;
+    /// A known defect of NCCL that a run hits.
+    Defect: defect;
     /// A rank of a run.
     Rank: rank;
     /// Channels from one rank to another.
@@ -203,7 +205,7 @@ impl Subject {
             | Subject::Benchmark => Subject::Cluster,
             Subject::Stall => Subject::Trace,
             Subject::LiveRank => Subject::LiveJob,
-            Subject::Host => Subject::Run,
+            Subject::Host | Subject::Defect => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host
             }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Map, Value, json};
 
+use super::nccl_files;
 use crate::source::question::Call;
 use crate::source::{Answer, Refusal};
 
@@ -97,7 +99,8 @@ fn variables(bytes: &[u8], prefixes: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// The files of the libraries that matter, each once: `{"libraries":[…]}`.
+/// The files of the libraries that matter, each once, and the version of NCCL's as its process sees
+/// it: `{"libraries":[…],"nccl":"2.27.5"}`.
 fn libraries(pid: u64) -> Result<Value, Refusal> {
     let maps = BufReader::new(std::fs::File::from(open(pid, "maps", OFlags::RDONLY)?));
     let mut found = BTreeSet::new();
@@ -107,7 +110,10 @@ fn libraries(pid: u64) -> Result<Value, Refusal> {
             found.insert(path.to_owned());
         }
     }
-    Ok(json!({ "libraries": found }))
+    let mut nccl = found.iter().filter(|path| path.contains("/libnccl.so"));
+    let seen = |path: &String| PathBuf::from(format!("/proc/{pid}/root{path}"));
+    let version = nccl.find_map(|path| nccl_files::version_of(&seen(path)));
+    Ok(json!({ "libraries": found, "nccl": version }))
 }
 
 /// The library of a line as `7f… r-xp 00000000 fd:00 123    /usr/lib/libnccl.so.2.18.3`.

@@ -191,6 +191,11 @@ fn passwd_home() -> Option<String> {
     }
 }
 
+/// The version of a library file, by its name or by the wheel that it is of.
+pub(super) fn version_of(path: &Path) -> Option<String> {
+    version_of_file(path).or_else(|| Some(wheel(path)?.1))
+}
+
 /// `libnccl.so.2.27.5`
 fn version_of_file(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;

@@ -122,6 +122,10 @@ fn limits(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         .clone()
         .and_then(|text| parse::soft_limit(&text, "Max locked memory"));
     facts.set(node, node::MEMLOCK, memlock.map(Bytes));
+    let stack = limits
+        .clone()
+        .and_then(|text| parse::soft_limit(&text, "Max stack size"));
+    facts.set(node, node::STACK, stack.map(Bytes));
     let nofile = limits.and_then(|text| parse::soft_limit(&text, "Max open files"));
     facts.set(node, node::NOFILE, nofile);
 

@@ -230,6 +230,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "nvidia-smi" => smi::table(output, facts, node),
         "lsmod" => shell::modules(output, facts, node),
         "ulimit" => shell::limits(output, facts, node),
+        "uname" => shell::architecture(output, facts, node),
         "prlimit" => shell::prlimit(output, facts, node),
         "env" | "printenv" => shell::environment(output, facts, node),
         "df" => shell::file_systems(output, facts, node),

@@ -124,6 +124,9 @@ fn run(ask: &Ask<'_>, facts: &mut Facts) {
         }
         let id = facts.instance(Subject::LiveJob, parent, &name);
         state_job(facts, id, job, &standing, missing, &origin);
+        if let Some(rank) = job.ranks.first() {
+            state_library(ask, facts, id, rank.pid);
+        }
         let mut said = standing.withheld();
         let gaps = [queue_pairs.as_ref().err(), again.as_result().err()];
         said.extend(gaps.into_iter().flatten().map(|gap| gap.to_string()));
@@ -239,6 +242,23 @@ fn state_job(
     facts.know(id, live_job::STANDS_STILL, stands_still, origin);
     facts.know(id, live_job::WAITS, standing.waits().into(), origin);
     facts.know(id, live_job::SUMMARY, standing.summary().into(), origin);
+}
+
+/// States which NCCL a process has mapped, and on which CPUs it runs.
+fn state_library(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u32) {
+    let question = Question::call("process_libraries", [("pid", u64::from(pid).into())]);
+    let version = ask.value(question).and_then(|value| {
+        let mapped: Vec<Arc<str>> = member(&value, "libraries")?;
+        if !mapped.iter().any(|path| path.contains("/libnccl.so")) {
+            return Ok(Arc::from("none"));
+        }
+        let version: Option<Arc<str>> = member(&value, "nccl")?;
+        version.ok_or_else(|| "neither its name nor its package says the version".to_owned())
+    });
+    facts.set(id, live_job::NCCL_VERSION, version);
+    let modalias = ask.text("/sys/devices/system/cpu/modalias");
+    let is_arm = modalias.map(|text| text.starts_with("cpu:type:aarch64"));
+    facts.set(id, live_job::ARM, is_arm);
 }
 
 fn state_withheld(facts: &mut Facts, id: Id, said: &[String], origin: &Origin) {

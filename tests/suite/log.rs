@@ -638,6 +638,50 @@ dunlin2:78:91 [0] NCCL INFO Using network IB
 [zeppelin] rank 3: zp_rail_open: rail mlx5_4 could not be brought up: lease 0x81 expired before renewal
 ";
 
+/// A version that hangs where nodes have unequal ranks, a setting that another defect takes, and the
+/// end of the job's time.
+const DEFECTS: &str = "\
+NCCL version 2.31.2+cuda13.3
+koel1:70:80 [0] NCCL INFO ncclCommInitRank comm 0x50 rank 0 nranks 3 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x7 - Init START
+koel2:71:81 [0] NCCL INFO ncclCommInitRank comm 0x51 rank 1 nranks 3 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x7 - Init START
+koel2:72:82 [1] NCCL INFO ncclCommInitRank comm 0x52 rank 2 nranks 3 cudaDev 1 nvmlDev 1 busId 2b000 commId 0x7 - Init START
+koel1:70:80 [0] NCCL INFO NCCL_PXN_DISABLE set by environment to 1.
+koel1:70:80 [0] NCCL INFO Using network IB
+koel1:70:80 [0] NCCL INFO comm 0x50 rank 0 nRanks 3 nNodes 2 localRanks 1 localRank 0 MNNVL 0
+koel2:71:81 [0] NCCL INFO comm 0x51 rank 1 nRanks 3 nNodes 2 localRanks 2 localRank 0 MNNVL 0
+koel1:70:80 [0] NCCL INFO Channel 00/0 : 2[1] -> 0[0] [receive] via NET/IB/0/GDRDMA
+slurmstepd: error: *** JOB 881 ON koel1 CANCELLED AT 2026-03-01T04:00:00 DUE TO TIME LIMIT ***
+";
+
+/// A version that needs a limited stack on an NVL72.
+const DEFECT_OF_STACK: &str = "\
+koel1$ ulimit -s
+unlimited
+NCCL version 2.27.5+cuda12.9
+koel1:60:70 [0] NCCL INFO ncclCommInitRank comm 0x60 rank 0 nranks 48 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x8 - Init START
+koel1:60:70 [0] NCCL INFO comm 0x60 rank 0 nRanks 48 nNodes 12 localRanks 4 localRank 0 MNNVL 1
+[koel1:60 :0:60] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x7ff0)
+";
+
+/// A version that corrupts data where each GPU has an adapter, and a test that found nothing wrong.
+const DEFECT_OF_DATA: &str = "\
+NCCL version 2.18.1+cuda12.1
+koel2:61:71 [0] NCCL INFO comm 0x61 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9 - Init START
+koel3:62:72 [0] NCCL INFO comm 0x62 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9 - Init START
+koel2:61:71 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.2<0>
+koel3:62:72 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.3<0>
+koel2:61:71 [0] NCCL INFO comm 0x61 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9 - Init COMPLETE
+koel3:62:72 [0] NCCL INFO comm 0x62 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x9 - Init COMPLETE
+";
+
+/// A version that has no room for the topology of a node.
+const DEFECT_OF_TOPOLOGY: &str = "\
+NCCL version 2.30.4+cuda13.0
+koel4:63:73 [0] NCCL INFO ncclCommInitRank comm 0x63 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1b000 commId 0xa - Init START
+koel4:63:73 [0] graph/xml.h:90 NCCL WARN Error : too many XML nodes (max 256)
+koel4:63:73 [0] NCCL INFO init.cc:1011 -> 3
+";
+
 /// The fixtures that the generator writes; `RDMA_DOCTOR_BLESS=1` writes them anew.
 #[test]
 fn the_fixtures_are_those_of_the_generator() {
@@ -687,6 +731,26 @@ fn the_fixtures_are_those_of_the_generator() {
             "generated-log-situation",
             "a text with outputs of tools that confirm the causes of failures, and rule them out",
             SITUATION.to_owned(),
+        ),
+        (
+            "generated-log-defects",
+            "a job that meets a known defect of its version",
+            DEFECTS.to_owned(),
+        ),
+        (
+            "generated-log-defect-stack",
+            "a job that crashes by a known defect of its version",
+            DEFECT_OF_STACK.to_owned(),
+        ),
+        (
+            "generated-log-defect-data",
+            "a job that meets a known defect of its version and does not show it",
+            DEFECT_OF_DATA.to_owned(),
+        ),
+        (
+            "generated-log-defect-topology",
+            "a job that cannot start by a known defect of its version",
+            DEFECT_OF_TOPOLOGY.to_owned(),
         ),
         (
             "generated-log-uncatalogued",
@@ -905,7 +969,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 45] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 46] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -939,6 +1003,7 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 45] = [
     ("log/library-not-started", "symptoms/stacks.md"),
     ("log/one-adapter-carries-all", "symptoms/joined.md"),
     ("log/rank-behind", "symptoms/joined.md"),
+    ("log/topology-too-large", "symptoms/defects.md"),
     ("log/test-slow-for-gpus", "cases/test-results.md"),
     ("log/device-files-missing", "symptoms/situation.md"),
     ("log/failure-recovered", "cases/outcome.md"),

@@ -21,6 +21,7 @@ pub(super) fn state(view: &mut RunView<'_, '_>, facts: &mut Facts) {
     progress(view, facts);
     times(view, facts);
     nvls(view, facts);
+    machines(view, facts);
 }
 
 /// A version in a message: `2.18.1`, and CUDA's.
@@ -225,6 +226,26 @@ pub(super) fn init_times(message: &str) -> [Option<f64>; 2] {
         decimal_after(bytes, "total "),
         decimal_after(bytes, "bootstrap "),
     ]
+}
+
+/// What lines show of the machines: NVLink between them, and their CPUs.
+fn machines(view: &RunView<'_, '_>, facts: &mut Facts) {
+    let (mut joined, mut alone, mut arm) = (None, None, None);
+    for (line, _) in view.lines() {
+        let origin = || line.origin().clone();
+        if line.message.ends_with(" MNNVL 1") {
+            joined.get_or_insert_with(origin);
+        } else if line.message.ends_with(" MNNVL 0") {
+            alone.get_or_insert_with(origin);
+        }
+        if line.message.contains("/aarch64-linux-gnu/") {
+            arm.get_or_insert_with(origin);
+        }
+    }
+    let arm = arm.or(joined.clone()).map(|origin| (true, origin));
+    let mnnvl = (joined.map(|origin| (true, origin))).or(alone.map(|origin| (false, origin)));
+    facts.set(view.id, fact::MNNVL, fact_of(mnnvl, INFO));
+    facts.set(view.id, fact::ARM, fact_of(arm, INFO));
 }
 
 fn nvls(view: &RunView<'_, '_>, facts: &mut Facts) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Output, OutputLine, named};
 use crate::cpu_list;
+use crate::fact::node::CpuVendor;
 use crate::fact::{Facts, Id, node as of_node};
 use crate::probe::joined;
 use crate::probe::tuning::ranges;
@@ -37,6 +38,9 @@ pub(super) fn lscpu(output: &Output, facts: &mut Facts, node: Id) {
             }
             "Off-line CPU(s) list" => {
                 facts.set(node, of_node::CPUS_OFFLINE, line.read(count()));
+            }
+            "Architecture" if value == "aarch64" => {
+                facts.set(node, of_node::CPU_VENDOR, line.known(CpuVendor::Arm));
             }
             "Hypervisor vendor" => facts.set(node, of_node::VIRTUAL, line.known(true)),
             key => {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Output, OutputLine, replayed};
+use crate::fact::node::CpuVendor;
 use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
 use crate::nccl_log::setting;
 use crate::probe::{module as modules_of, nccl};
@@ -24,9 +25,21 @@ pub(super) fn limits(output: &Output, facts: &mut Facts, node: Id) {
         if is("-l", "max locked memory") {
             let bytes = number.map(|kib| Bytes(kib.saturating_mul(1024)));
             facts.set(node, of_node::MEMLOCK, line.read(bytes));
+        } else if is("-s", "stack size") {
+            let bytes = number.map(|kib| Bytes(kib.saturating_mul(1024)));
+            facts.set(node, of_node::STACK, line.read(bytes));
         } else if is("-n", "open files") {
             facts.set(node, of_node::NOFILE, line.read(number));
         }
+    }
+}
+
+/// The architecture that `uname -m` and `uname -a` print: of x86 it does not tell the vendor.
+pub(super) fn architecture(output: &Output, facts: &mut Facts, node: Id) {
+    if let Some(line) = output.lines().next()
+        && line.text.split_whitespace().any(|word| word == "aarch64")
+    {
+        facts.set(node, of_node::CPU_VENDOR, line.known(CpuVendor::Arm));
     }
 }
 
