@@ -16,7 +16,40 @@ impl Time {
     pub fn since(self, other: Time) -> Option<f64> {
         (self.year == other.year && self.zone == other.zone).then_some(self.seconds - other.seconds)
     }
+
+    /// The same time in the year that brings it nearest to another, if it says none itself: frameworks
+    /// leave out the year that other lines of the log say.
+    pub fn in_year_of(self, other: Time) -> Time {
+        if self.year || !other.year || other.zone {
+            return self;
+        }
+        let day = (other.seconds / DAY).floor() as i64;
+        let about = 1970 + day.div_euclid(366);
+        let dated = (about - 1..=about + 2).map(|year| Time {
+            seconds: self.seconds_in(year),
+            year: true,
+            zone: false,
+        });
+        let distance = |time: &Time| (time.seconds - other.seconds).abs();
+        dated
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+            .unwrap_or(self)
+    }
+
+    /// Seconds since 1970 of a time without a year, in this one.
+    fn seconds_in(self, year: i64) -> f64 {
+        let begin = days(year, 1, 1);
+        let is_leap = days(year, 3, 1) - begin == LEAP_DAY + 1;
+        // It was reckoned in a leap year.
+        let skipped = !is_leap && self.seconds >= (LEAP_DAY + 1) as f64 * DAY;
+        begin as f64 * DAY + self.seconds - if skipped { DAY } else { 0.0 }
+    }
 }
+
+/// Seconds of a day.
+const DAY: f64 = 86400.0;
+/// Days of a leap year before 29 February.
+const LEAP_DAY: i64 = 59;
 
 /// The names of months as ctime(3) has them.
 const MONTHS: [&str; 12] = [
@@ -173,6 +206,27 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_without_a_year_is_of_the_nearest_one() {
+        let time = |text: &str| last(text.as_bytes()).unwrap().0;
+        let seconds = |text: &str, other: &str| time(text).in_year_of(time(other)).seconds;
+        for (text, other) in [
+            ("E1103 04:12:10", "2026-11-03 04:12:10"),
+            ("E0301 00:00:01", "2026-03-01 00:00:01"),
+            ("E0301 00:00:01", "2028-03-01 00:00:01"),
+            ("E0101 00:00:01", "2027-01-01 00:00:01"),
+        ] {
+            assert_eq!(seconds(text, other), time(other).seconds, "{text} {other}");
+        }
+        let before = seconds("E1231 23:59:59", "2027-01-01 00:00:01");
+        assert_eq!(before, time("2026-12-31 23:59:59").seconds);
+        assert!(
+            !time("E1103 04:12:10")
+                .in_year_of(time("2026-11-03T04:12:10Z"))
+                .year
+        );
+    }
 
     #[test]
     fn lines_of_the_kernel_have_the_time_of_their_form() {

@@ -360,6 +360,12 @@ impl<'d> Log<'d> {
         for (at, (name, digest)) in files.iter().enumerate() {
             lines.extend(digest.kept.iter().map(|kept| Line::read(at, name, kept)));
         }
+        let mut times = lines.iter().filter_map(|line| line.time);
+        if let Some(dated) = times.find(|time| time.year && !time.zone) {
+            for line in &mut lines {
+                line.time = line.time.map(|time| time.in_year_of(dated));
+            }
+        }
         let whole = whole_names(files);
         for line in &mut lines {
             if let Some(writer) = &mut line.writer {
