@@ -3,15 +3,19 @@
 use super::setting;
 
 /// How messages end that only the lines behind them explain, and how many these are: libmlx5 dumps a completion, and Open MPI names the hosts
-/// below its sentence.
-const UNFINISHED: [(&str, usize); 2] = [
+/// below its sentences.
+const UNFINISHED: [(&str, usize); 4] = [
     (" got completion with error:", 4),
     (" was unable to complete a TCP connection", 3),
+    // help-mpi-btl-tcp.txt, "client connect fail": the error is the last of these.
+    (" failed to TCP connect to a peer MPI process.  This", 8),
+    // The same where its sentence is one line again.
+    (" peer MPI process.  This should not happen.", 8),
 ];
 
 fn unfinished(line: &[u8]) -> Option<usize> {
     // Each line with a needle is asked: its last byte answers for nearly all.
-    if !matches!(line.last(), Some(b':' | b'n')) {
+    if !matches!(line.last(), Some(b':' | b'n' | b's' | b'.')) {
         return None;
     }
     let ends = |(end, _): &&(&str, usize)| line.ends_with(end.as_bytes());

@@ -119,6 +119,7 @@ fn strip_bullets(lines: &mut [String]) {
         if lines.iter().all(|line| has_bullet(line, mark)) {
             for line in lines.iter_mut() {
                 *line = line.trim_start().get(mark.len()..).unwrap_or("").to_owned();
+                strip_enclosing(line);
             }
         }
     }
@@ -135,8 +136,10 @@ fn has_bullet(line: &str, mark: &str) -> bool {
         return false;
     };
     let word = rest.split_whitespace().next().unwrap_or("");
-    // A guide's list explains messages that it quotes.
-    !["soft", "hard", "-"].contains(&word) && !rest.starts_with(['"', '`'])
+    // A guide's list explains messages that it quotes; what is a quote as a whole was copied.
+    let is_quote = rest.starts_with(['"', '`']);
+    let is_whole = rest.trim_end().ends_with('`') && rest.matches('`').count() == 2;
+    !["soft", "hard", "-"].contains(&word) && (!is_quote || is_whole)
 }
 
 /// The content of a row of one cell.

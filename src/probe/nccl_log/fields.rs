@@ -245,6 +245,10 @@ impl<'d> Fields<'d> {
         self.local_gid = word(message, "localGid ", &[' ', ',']);
         self.remote_gid = word(message, "remoteGids ", &[' ', ',']);
         self.device = word(message, "hca ", &[' ', ',']);
+        // UCX: `Transport retry count exceeded on mlx5_2:1/RoCE (synd 0x15 …)`
+        if let Some(device) = word(message, " exceeded on ", &[':']) {
+            self.device = self.device.or(Some(device));
+        }
         // Mooncake: `local_nic: mlx5_7, peer_nic: 10.93.81.13:15729@mlx5_0, …`
         self.device = self.device.or(word(message, "local_nic: ", &[',']));
         if let Some((peer, device)) =
