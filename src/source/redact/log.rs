@@ -103,21 +103,15 @@ pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     serde_json::to_value(digest).ok()
 }
 
-/// A line of a tool's output, among which there may be lines of the job.
+/// A line of a tool's output, whose words are its reader's.
 fn output_line(names: &Names, text: &str) -> String {
-    match ClassCache::default().classify(MessageKind::Framework, text.as_bytes()) {
-        MessageClass::Event(_) => line(names, text),
-        MessageClass::Unlisted => names.message(&without_hosts(names, text)),
-        _ => {
-            let said = without_hosts(names, text);
-            let is_of_kernel = KERNEL.iter().any(|mark| said.contains(mark));
-            names.free(&if is_of_kernel {
-                value::programs(&names.key, &said)
-            } else {
-                said
-            })
-        }
-    }
+    let said = without_hosts(names, text);
+    let is_of_kernel = KERNEL.iter().any(|mark| said.contains(mark));
+    names.free(&if is_of_kernel {
+        value::programs(&names.key, &said)
+    } else {
+        said
+    })
 }
 
 /// What the kernel's log says of programs.

@@ -134,6 +134,14 @@ impl Names {
     /// pseudonym stands in its place, up to the next dot.
     pub(super) fn unlisted(&self, rest: &str, kind: Kind) -> Found {
         let name = run(rest, kept::in_name);
+        // `misc/socket.cc:484 NCCL WARN`: by its form a line is known.
+        let is_source = rest
+            .get(name.len()..)
+            .and_then(|after| after.strip_prefix(':')?.split_once(" NCCL "))
+            .is_some_and(|(line, _)| line.bytes().all(|b| b.is_ascii_digit()));
+        if kind.messages && is_source {
+            return (name.len(), name.to_owned());
+        }
         let words = name
             .split('.')
             .map(|word| match kept::unknown_rest(self, word, kind) {
