@@ -270,8 +270,15 @@ pub(super) fn home_owners(text: &str) -> impl Iterator<Item = &str> {
 }
 
 pub(super) fn is_ordinary(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ORDINARY.split(' ').any(|one| one == name)
+    let lower = name.to_ascii_lowercase();
+    is_glog_mark(name) || ORDINARY.split(' ').any(|one| one == lower)
+}
+
+/// Whether it is the level and the day of a line, as glog and PyTorch write them: `W0430`, `W430`.
+fn is_glog_mark(name: &str) -> bool {
+    name.strip_prefix(['I', 'W', 'E', 'F']).is_some_and(|day| {
+        matches!(day.len(), 3 | 4) && day.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// A name with each run of digits as `#`.

@@ -77,12 +77,11 @@ fn a_redacted_log_is_judged_as_the_log_is() {
             ));
         }
     }
-    // One in 170 differs: a line that repeats a failure is taken for one that recovered.
-    let tried = all.len().div_ceil(sample::one_in(4));
     assert!(
-        wrong.len() <= tried.div_ceil(100),
-        "{} of {tried}:\n{}",
+        wrong.is_empty(),
+        "{} of {}:\n{}",
         wrong.len(),
+        all.len(),
         wrong.join("\n")
     );
 }
