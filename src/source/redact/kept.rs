@@ -128,6 +128,8 @@ fn is_piece_of_message(piece: &str) -> bool {
     let is_word = |word: &str| WORDS_OF_MESSAGES.contains(word) || MESSAGE_WORDS.contains(word);
     let has_digit = stem.len() < lower.len() || lower.bytes().any(|b| b.is_ascii_digit());
     let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_hexdigit());
+    // Thirty-two CPUs, `ffffffff`.
+    let is_full_mask = lower.bytes().all(|b| b == b'f');
     let is_time = |text: &str| {
         let parts = text
             .split_once('t')
@@ -137,12 +139,22 @@ fn is_piece_of_message(piece: &str) -> bool {
         })
     };
     is_word(&lower)
+        || is_call(piece)
         || stem.len() > 1 && lower.len() - stem.len() <= DIGITS_BEHIND && is_word(stem)
-        || has_digit && lower.len() <= 8 && is_hex(&lower)
+        || (has_digit || is_full_mask) && lower.len() <= 8 && is_hex(&lower)
         || lower
             .strip_prefix("0x")
             .is_some_and(|digits| digits.len() <= 16 && is_hex(digits))
         || is_time(&lower)
+}
+
+/// Whether a piece is the name of a function of NVIDIA's libraries: `nvmlDeviceGetHandleByIndex`.
+fn is_call(piece: &str) -> bool {
+    let mut libraries = ["nvml", "nccl", "cuda", "cu"].iter();
+    libraries.any(|library| {
+        let rest = piece.strip_prefix(library);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+    })
 }
 
 /// A number with or without a unit, or one in hexadecimal digits that is too short for an address.

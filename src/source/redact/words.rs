@@ -397,18 +397,27 @@ fn assignment(key: &Key, rest: &str) -> Option<Found> {
     Some((taken, format!("{name}={}", key.secret(value))))
 }
 
+/// Whether a name ends in a word, of which it has the beginning: `db_password`, `clientSecret`,
+/// `authtoken`. A host may be called `topsecret`.
+fn ends_in_word(name: &str, word: &str) -> bool {
+    const OWNERS: &str = "access admin api app auth bearer client db my refresh root user";
+    let Some((before, last)) = name.split_at_checked(name.len().saturating_sub(word.len())) else {
+        return false;
+    };
+    let begins = match before.chars().last() {
+        None | Some('_' | '-') => true,
+        Some(_) if last.starts_with(|c: char| c.is_ascii_uppercase()) => true,
+        Some(_) => OWNERS
+            .split(' ')
+            .any(|owner| before.eq_ignore_ascii_case(owner)),
+    };
+    last.eq_ignore_ascii_case(word) && begins
+}
+
 /// `"password": "…"`, `api_key: …`, `--password …`, `Bearer …`: the word behind it. What outputs of
 /// tools call a key is none of these.
 fn credential(key: &Key, text: &str, at: usize) -> Option<Found> {
-    const SECRETS: [&str; 7] = [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "apikey",
-        "accesskey",
-    ];
+    const SECRETS: [&str; 5] = ["password", "passwd", "passphrase", "secret", "token"];
     let (before, rest) = text.split_at_checked(at)?;
     let name = run(rest, |b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
     let plain = name.to_ascii_lowercase().replace(['_', '-'], "");
@@ -419,7 +428,9 @@ fn credential(key: &Key, text: &str, at: usize) -> Option<Found> {
         !b.is_ascii_whitespace() && !br#""',;)}]\"#.contains(&b)
     });
     let is_word = word.len() >= 4 && !word.bytes().all(|b| b.is_ascii_digit());
-    let is_named = SECRETS.iter().any(|one| plain.ends_with(one))
+    let is_named = (plain.ends_with("apikey")
+        || plain.ends_with("accesskey")
+        || SECRETS.iter().any(|one| ends_in_word(name, one)))
         && (gap.matches(':').count() == 1 || gap == " " && before.ends_with("--"));
     let is_scheme = matches!(&*plain, "bearer" | "basic")
         && gap == " "

