@@ -42,7 +42,7 @@ fn class((name, expect, commands): &Row) -> (String, String) {
 
 fn rows() -> Vec<Row> {
     let table = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vm/path-faults");
-    let table = fs::read_to_string(table).unwrap();
+    let table = fs::read_to_string(table).unwrap() + include_str!("packet_path/address-faults");
     let mut all = vec![(
         "policy-of-ipsec".to_owned(),
         "network/way-refused".to_owned(),
