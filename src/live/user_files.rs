@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::clock;
 use super::environment::path_variable;
 use super::files;
 use crate::source::named_format::NamedFormat;
@@ -97,9 +98,9 @@ pub fn hosts(call: &Call) -> Result<Answer, Refusal> {
 /// The addresses of such a name as the C library resolves it, or how that failed:
 /// `{"addresses":[…],"took_ms":3}`, `{"failed":…}`. The answer names no host.
 pub fn lookup(call: &Call) -> Result<Answer, Refusal> {
-    let began = std::time::Instant::now();
+    let began_ns = clock::boottime_ns();
     let found = resolved(call)?;
-    let took_ms = began.elapsed().as_millis() as u64;
+    let took_ms = (clock::boottime_ns() - began_ns) / 1_000_000;
     Ok(Answer::from(match found {
         Ok(addresses) => {
             let all: Vec<String> = addresses.iter().map(ToString::to_string).collect();
