@@ -1,7 +1,6 @@
 //! Who listens at the TCP port at which a job means to meet.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::json;
 
@@ -130,10 +129,13 @@ fn session(pid: u32) -> Option<u32> {
     Some(Process::read(pid)?.session)
 }
 
-/// The control groups of a process, if they are a job's.
-fn job_group(pid: u32) -> Option<Arc<str>> {
+/// The job's part of a process's control groups, as Slurm names it: each step has one below it.
+fn job_group(pid: u32) -> Option<String> {
     let groups = files::text(None, &format!("/proc/{pid}/cgroup"))?;
-    groups.contains("/job").then_some(groups)
+    let part = groups
+        .split(['/', '\n'])
+        .find(|part| part.starts_with("job_"));
+    part.map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -493,7 +493,7 @@ fn the_flow_to_rank_0_has_its_address_and_the_kernels_way() {
     let eth0 = Some("eth0");
     assert_eq!(passage("10.9.0.7", eth0), Some(FlowPassage::Dropped));
     assert_eq!(passage("10.8.0.7", eth0), Some(FlowPassage::Accepted));
-    // Of who is not known the interface's own subnet is thought.
+    // Without a known peer the interface's own subnet is judged.
     assert_eq!(passage("10.9.0.7", None), Some(FlowPassage::Accepted));
     assert_eq!(passage("10.0.0.1", Some("lo")), Some(FlowPassage::Accepted));
 }

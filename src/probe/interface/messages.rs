@@ -16,7 +16,7 @@ pub(super) const IFF_NOARP: u32 = 0x80;
 /// `IFA_F_DADFAILED`
 const DUPLICATE: u8 = 0x08;
 /// The lifetime of an address that is for ever (`INFINITY_LIFE_TIME`).
-pub(super) const FOR_EVER: u32 = u32::MAX;
+pub(in crate::probe) const FOR_EVER: u32 = u32::MAX;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 

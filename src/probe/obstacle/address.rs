@@ -8,7 +8,7 @@ use super::routing::Route;
 use super::{Ask, Found, routing, way};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Fact, Gap, Id, Origin, Subject, interface, known, obstacle};
-use crate::probe::interface::messages::{self, Address};
+use crate::probe::interface::messages::{self, Address, FOR_EVER};
 use crate::probe::service::first_pid_namespace;
 use crate::sentence::shell::Command;
 use crate::source::Question;
@@ -16,14 +16,12 @@ use crate::source::Question;
 /// What renews leases: the names of their processes, as the kernel keeps them (cut to 15 bytes).
 const CLIENTS: &str = "dhclient dhcpcd udhcpc NetworkManager systemd-network wickedd-dhcp4 connmand \
                        iwd dhcp6c cloud-init ovs-vswitchd";
-/// Leases that end later than this are renewed long before, if by anything.
-const SOON_S: u32 = 86_400;
 
 /// What is asked because of the addresses that there are. It depends on no other probe's facts.
 struct Asked {
     /// Routes to hosts out of interfaces without a network, by the interface's number.
     to_hosts: BTreeMap<u32, Fact<Vec<Route>>>,
-    /// Whether something renews leases, where one ends soon.
+    /// Whether something renews leases, where there is one.
     renewed: Option<Fact<bool>>,
 }
 
@@ -45,10 +43,10 @@ impl Asked {
             let found = ask.bytes(Question::netlink("route/getroute-hosts", of));
             (index, found.and_then(|bytes| routing::routes(&bytes)))
         });
-        let ends_soon = |one: &Address| one.valid_s.is_some_and(|valid| valid <= SOON_S);
+        let is_leased = |one: &Address| one.valid_s.is_some_and(|valid| valid != FOR_EVER);
         Asked {
             to_hosts: to_hosts.collect(),
-            renewed: four.clone().any(ends_soon).then(|| is_renewed(ask)),
+            renewed: four.clone().any(is_leased).then(|| is_renewed(ask)),
         }
     }
 }
@@ -108,7 +106,7 @@ pub(super) fn state(ask: &Ask<'_>, found: &mut Found<'_>, routes: Option<&[Route
 fn ending(found: &mut Found<'_>, own: &way::Interface, id: Id, renewed: &Fact<bool>) {
     let ends = found.facts.known(id, interface::LEASE_ENDS);
     let address = found.facts.known(id, interface::LEASED_ADDRESS);
-    let (Some(ends), Some(address)) = (ends.filter(|ends| ends.0 <= SOON_S.into()), address) else {
+    let (Some(ends), Some(address)) = (ends, address) else {
         return;
     };
     match renewed {
