@@ -1,6 +1,6 @@
 //! Routes, the rules that choose their tables, and neighbours, as far as they decide over a rail's traffic.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -231,6 +231,8 @@ pub(super) struct Gateway {
 /// The gateways of unicast routes, each once; of a route over several gateways the first.
 fn gateways(routes: &[u8]) -> Vec<Gateway> {
     let mut all: Vec<Gateway> = Vec::new();
+    // Routes to a thousand nodes can have a thousand gateways.
+    let mut places: HashMap<(u32, IpAddr), usize> = HashMap::new();
     for message in netlink::messages::<BODY>(routes).map_while(Result::ok) {
         if message.kind != RTM_NEWROUTE || !to_peers(&message) {
             continue;
@@ -240,17 +242,15 @@ fn gateways(routes: &[u8]) -> Vec<Gateway> {
         let (Some(address), Some(interface)) = (octets.and_then(ip), first) else {
             continue;
         };
-        let gateway = Gateway {
-            interface,
-            address,
-            is_default: message.fixed[1] == 0,
-        };
-        match all
-            .iter_mut()
-            .find(|other| (other.interface, other.address) == (interface, address))
-        {
-            Some(other) => other.is_default |= gateway.is_default,
-            None => all.push(gateway),
+        let is_default = message.fixed[1] == 0;
+        let place = *places.entry((interface, address)).or_insert(all.len());
+        match all.get_mut(place) {
+            Some(other) => other.is_default |= is_default,
+            None => all.push(Gateway {
+                interface,
+                address,
+                is_default,
+            }),
         }
     }
     all

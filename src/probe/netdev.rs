@@ -83,12 +83,18 @@ fn describe(ask: &Ask<'_>, facts: &mut Facts, id: Id, name: &str) {
 }
 
 /// The devices of the default routes, in order, each once. Where the file lists more routes than are
-/// read, the kernel tells the default ones alone.
+/// read, or nothing at all, the kernel tells the default ones alone: of a network namespace without a
+/// main table the file has not even a heading (`fib_route_seq_start` of net/ipv4/fib_trie.c).
 pub(super) fn default_routes(ask: &Ask<'_>) -> Fact<Arc<[Arc<str>]>> {
-    let listed = ask.parse("/proc/net/route", parse::default_routes);
-    match &listed {
+    let listed = ask.parse("/proc/net/route", |text| {
+        let has_heading = !text.is_empty();
+        has_heading.then(|| parse::default_routes(text)).transpose()
+    });
+    match listed {
+        Fact::Known(None, _) => {}
+        Fact::Known(Some(listed), origin) => return Fact::Known(listed, origin),
         Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::TooLarge) => {}
-        _ => return listed,
+        Fact::Unknown(gap) => return Fact::Unknown(gap),
     }
     let (routes, origin) = known!(routing::routes_asked(ask, []), with origin);
     let mut names: HashMap<u64, Arc<str>> = HashMap::new();

@@ -244,25 +244,27 @@ fn choose(rails: &mut [Rail], family: u8) -> Result<(), Refusal> {
         if is_bridge && !gateways.iter().any(|one| of_rail(&one)) {
             continue;
         }
-        rail.asked = gateways_to_peers(&peers, rail);
-        for one in gateways.iter().filter(of_rail) {
+        let to_peers = gateways_to_peers(&peers, rail);
+        let over_routes = gateways.iter().filter(of_rail).map(|one| {
             let is = if one.is_default {
                 "default gateway"
             } else {
                 "gateway"
             };
-            if !rail.asked.iter().any(|asked| asked.address == one.address) {
-                rail.asked.push(Asked::new(one.address, is));
-            }
-        }
+            Asked::new(one.address, is)
+        });
         let of_rail = neighbours.iter().filter(|one| one.interface == rail.index);
-        for one in of_rail {
-            if !rail.asked.iter().any(|asked| asked.address == one.address) {
-                rail.asked.push(Asked::new(one.address, "neighbour"));
+        let known = of_rail.map(|one| Asked::new(one.address, "neighbour"));
+        for one in to_peers.into_iter().chain(over_routes).chain(known) {
+            // A node of a large network knows thousands of neighbours.
+            if rail.asked.len() == A_RAIL {
+                break;
+            }
+            let is_there = rail.asked.iter().any(|asked| asked.address == one.address);
+            if !is_there && !own.contains(&one.address) {
+                rail.asked.push(one);
             }
         }
-        rail.asked.retain(|asked| !own.contains(&asked.address));
-        rail.asked.truncate(A_RAIL);
         for asked in &mut rail.asked {
             let entry = neighbours
                 .iter()

@@ -181,6 +181,8 @@ fn no_device_and_no_route() {
 #[test]
 fn of_routes_that_are_too_many_to_read_the_default_ones_are_asked_for() {
     const TOO_LONG: &str = r#"{"q":{"read":"/proc/net/route"},"refused":"too-large"}"#;
+    const EMPTY: &str = r#"{"q":{"read":"/proc/net/route"},"text":""}"#;
+    const NONE: &str = r#"{"q":{"netlink":"route/getroute"},"hex":""}"#;
     let (default, other) = ([0, 0, 0, 0], [10, 1, 2, 0]);
     let routes = [
         route(other, 24, 254, 5, &[]),
@@ -201,6 +203,17 @@ fn of_routes_that_are_too_many_to_read_the_default_ones_are_asked_for() {
         read("/sys/class/net/eth1/ifindex", "7"),
         listed,
     ];
+    let (facts, node) = facts_of(
+        &[NO_DEVICES, EMPTY],
+        vec![
+            list(NET, "lo"),
+            read("/sys/class/net/lo/ifindex", "1"),
+            NONE.to_owned(),
+        ],
+    );
+    assert!(facts.known(node, node::DEFAULT_ROUTE).unwrap().is_empty());
+    let (facts, node) = facts_of(&[NO_DEVICES, EMPTY], Vec::new());
+    assert_eq!(facts.known(node, node::DEFAULT_ROUTE), None);
     let (facts, node) = facts_of(&[NO_DEVICES, TOO_LONG], interfaces.clone());
     assert_eq!(
         facts.known(node, node::DEFAULT_ROUTE).unwrap().join(" "),
