@@ -3,6 +3,7 @@
 //! A block begins with a command behind a prompt or as a heading, or with a line that only one tool writes. It ends where the next begins, at the
 //! fence of Markdown, or at a heading. What is in no block is prose, and nobody reads it.
 
+mod carrier;
 mod command;
 mod config_space;
 mod host;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use self::carrier::Place;
 pub use self::config_space::{config_spaces, function_name};
 pub use self::host::is_name as is_host_name;
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
@@ -223,6 +225,8 @@ struct Splitter {
     done: Vec<Block>,
     /// Those for which there was no room.
     left_out: u64,
+    /// Whether each line of the open output begins with the name of its host.
+    is_of_each: bool,
 }
 
 impl Splitter {
@@ -310,13 +314,23 @@ impl Splitter {
 
     /// A command whose output follows; `None` is one that is no tool.
     fn begin(&mut self, command: Option<command::Command>) {
-        if let Some(command) = command {
-            self.push(command.argv, command.is_piped);
+        let Some(command) = command else {
+            return;
+        };
+        self.push(command.argv, command.is_piped);
+        self.is_of_each = command.place == Place::OnEach;
+        if let Some(open) = &mut self.open {
+            match command.place {
+                Place::Here => {}
+                Place::On(host) => open.host = Some(host),
+                Place::Elsewhere | Place::OnEach => open.host = None,
+            }
         }
     }
 
     fn push(&mut self, argv: Vec<String>, is_cut: bool) {
         self.since = 0;
+        self.is_of_each = false;
         self.open = Some(Block {
             host: self.host.clone(),
             argv,
@@ -338,10 +352,17 @@ impl Splitter {
         if block.lines.is_empty() {
             return;
         }
-        if self.done.len() < BLOCKS {
-            self.done.push(block);
+        let of_hosts = if self.is_of_each {
+            rows::by_name(block)
         } else {
-            self.left_out += 1;
+            vec![block]
+        };
+        for block in of_hosts {
+            if self.done.len() < BLOCKS {
+                self.done.push(block);
+            } else {
+                self.left_out += 1;
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
-//! The RDMA MTU that a network device's MTU allows.
+//! The RDMA MTU that a network device's MTU allows, and the MTU of interfaces that are named alike.
+
+use std::collections::BTreeMap;
 
 use super::Derivation;
 use crate::fact::port::LinkLayer;
-use crate::fact::{Bytes, Fact, Facts, Gap, Id, Subject, port};
+use crate::fact::{Bytes, Fact, Facts, Gap, Id, Origin, Subject, interface, node as of_node, port};
 
 /// Headers that the kernel keeps room for: GRH or IPv6 40, UDP 8, BTH 12, XRC 4, AtomicETH 28, ICRC
 /// 4 (include/rdma/ib_addr.h, iboe_get_mtu).
@@ -40,6 +42,76 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         };
         facts.set(port, port::FITTING_MTU, fact);
     }
+    of_names_alike(facts, node);
+}
+
+/// An interface that is up, and its MTU.
+struct Up {
+    id: Id,
+    /// Its name, in which any number stands for any other.
+    pattern: String,
+    mtu: Bytes,
+}
+
+/// States of each interface the MTU that most of the others have whose names differ in numbers alone.
+/// One that has the default route serves the machine itself, and so does the first of them, by
+/// custom, where routes are not known.
+fn of_names_alike(facts: &mut Facts, node: Id) {
+    let routes = facts.known(node, of_node::DEFAULT_ROUTE);
+    let all: Vec<Id> = facts.below(node, Subject::Interface).collect();
+    let ups = all.into_iter().filter_map(|id| {
+        let is_hardware = facts
+            .known(id, interface::KIND)
+            .is_none_or(|kind| &*kind == "none");
+        let is_up = facts.known(id, interface::RUNNING) == Some(true);
+        let mtu = facts
+            .known(id, interface::MTU)
+            .filter(|_| is_hardware && is_up)?;
+        let pattern = pattern(facts.name(id));
+        Some(Up { id, pattern, mtu })
+    });
+    let mut groups: BTreeMap<String, Vec<Up>> = BTreeMap::new();
+    for up in ups {
+        groups.entry(up.pattern.clone()).or_default().push(up);
+    }
+    for group in groups.values() {
+        let first = group
+            .iter()
+            .map(|up| facts.name(up.id))
+            .min()
+            .map(str::to_owned);
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for up in group {
+            *counts.entry(up.mtu.0).or_default() += 1;
+        }
+        let Some((&mtu, &alike)) = counts.iter().max_by_key(|one| *one.1) else {
+            continue;
+        };
+        for up in group {
+            let name = facts.name(up.id);
+            let is_the_machines = match &routes {
+                Some(routes) => routes.iter().any(|of| **of == *name),
+                None => first.as_deref() == Some(name),
+            };
+            if !is_the_machines {
+                let origin = Origin::derived("interfaces that are named alike");
+                facts.know(up.id, interface::ALIKE_MTU, Bytes(mtu), &origin);
+                facts.know(up.id, interface::ALIKE, alike, &origin);
+            }
+        }
+    }
+}
+
+fn pattern(name: &str) -> String {
+    let mut pattern = String::new();
+    for letter in name.chars() {
+        if !letter.is_ascii_digit() {
+            pattern.push(letter);
+        } else if !pattern.ends_with('#') {
+            pattern.push('#');
+        }
+    }
+    pattern
 }
 
 #[cfg(test)]

@@ -22,8 +22,12 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let local = netdev.flat_map(|name| leads_nowhere(facts, node, &name));
         facts.set(port, port::NETDEV_LOCAL, local);
     }
+    let incomplete = facts.incomplete(node, Subject::Port);
     for &port in &ports {
-        let up = equals_up(facts, node, &ports, port);
+        let up = match &incomplete {
+            Some(gap) => Fact::Unknown(gap.clone()),
+            None => equals_up(facts, &ports, port),
+        };
         facts.set(port, port::EQUALS_NETDEV_UP, up);
     }
     let routes: Vec<(Id, Fact<bool>)> = ports
@@ -56,10 +60,7 @@ fn copy<T: Typed>(facts: &mut Facts, node: Id, port: Id, from: Key<T>, to: Key<T
 }
 
 /// Whether most equal ports with a network device have it up. Two that differ are no majority.
-fn equals_up(facts: &Facts, node: Id, ports: &[Id], port: Id) -> Fact<bool> {
-    if let Some(gap) = facts.incomplete(node, Subject::Port) {
-        return Fact::Unknown(gap);
-    }
+fn equals_up(facts: &Facts, ports: &[Id], port: Id) -> Fact<bool> {
     let up = |port: Id| facts.get(port, port::NETDEV_UP);
     let ports = ports.iter().copied();
     let ports = ports.filter(|p| facts.known(*p, port::HAS_NETDEV) != Some(false));

@@ -50,4 +50,8 @@ subject! {
     LEASED_ADDRESS: Arc<str> = "leased_address" from "interface";
     /// When the kernel removes that address. Source: IFA_CACHEINFO, ifa_valid.
     LEASE_ENDS: Seconds = "lease_ends" from "interface";
+    /// The MTU that most of the interfaces have that are up and named alike: "ens1np0" and "ens2np0".
+    ALIKE_MTU: Bytes = "alike_mtu" from "derive mtu";
+    /// How many of them have it.
+    ALIKE: u64 = "alike" from "derive mtu";
 }

@@ -101,11 +101,12 @@ impl Output {
         !self.is_cut && !self.by_mark && self.argv.iter().skip(1).all(is_plain)
     }
 
-    /// Whether these are lines that name GPUs, without the command and without any of their links.
+    /// Whether these are lines that name GPUs, and without the command, without any of their links.
     fn is_gpu_list(&self) -> bool {
         let is_link = |line: &str| line.starts_with("Link ") || line.starts_with("NVML:");
         let mut lines = self.lines.iter().map(|(_, line)| line.trim());
-        self.by_mark && self.has("nvlink") && !lines.any(is_link)
+        let is_asked = self.has("-L") || self.has("--list-gpus");
+        is_asked || self.by_mark && self.has("nvlink") && !lines.any(is_link)
     }
 
     /// The last argument that is no option.
@@ -222,9 +223,6 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "nvidia-smi" if output.has("nvlink") => smi::nvlinks::state(output, facts, node),
         "nvidia-smi" if output.has("-q") || output.has("--query") => {
             smi::query(output, facts, node)
-        }
-        "nvidia-smi" if output.has("-L") || output.has("--list-gpus") => {
-            smi::list(output, facts, node)
         }
         "nvidia-smi" if output.argv.len() > 1 => smi::csv(output, facts, node),
         "nvidia-smi" => smi::table(output, facts, node),

@@ -1,5 +1,6 @@
 //! The line of a command above its output: behind a prompt, or as a heading.
 
+use super::carrier::{self, Place};
 use super::marks;
 
 /// A command that was run.
@@ -8,6 +9,8 @@ pub(super) struct Command {
     pub(super) argv: Vec<String>,
     /// Its output went through others, so that a part of it may be missing.
     pub(super) is_piped: bool,
+    /// Where another command ran it.
+    pub(super) place: Place,
 }
 
 /// A line with a prompt.
@@ -33,7 +36,7 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
     let head = time
         .filter(|(time, _)| time.matches(':').count() == 2)
         .map_or(head, |(_, head)| head);
-    let parsed = Command::parse(rest);
+    let parsed = Command::first_of_line(rest);
     let (host, sure) = if head.is_empty() {
         // A heading of Markdown begins with `# `, and prose may hold `$ 5`.
         let is_shell = text.trim_start().starts_with("$ ");
@@ -96,6 +99,7 @@ pub(super) fn heading(text: &str) -> Option<Command> {
         return Some(Command {
             argv,
             is_piped: false,
+            place: Place::Here,
         });
     }
     let bare = text.trim_matches(|c: char| {
@@ -117,19 +121,35 @@ pub(super) fn heading(text: &str) -> Option<Command> {
     (rest.all(is_argument) && command.argv.len() <= 6).then_some(command)
 }
 
-/// What runs a command on many hosts and puts the host before each of its lines. Rows of GPUs are
-/// divided by it; what other tools print so is known by its lines.
-const PARALLEL_SHELLS: [&str; 4] = ["pdsh", "clush", "dsh", "pssh"];
+/// Words of a shell before the command of a loop or a condition.
+const SHELL_WORDS: [&str; 5] = ["do", "then", "if", "while", "{"];
 
 /// The name of a command without its path, the quotes around it, and the ending of a script.
-fn tool_name(word: &str) -> &str {
+pub(super) fn tool_name(word: &str) -> &str {
     let bare = word.trim_matches(['"', '\'']);
     let name = bare.rsplit('/').next().unwrap_or(bare);
     name.strip_suffix(".sh").unwrap_or(name)
 }
 
 impl Command {
-    /// Reads a command of a tool that is known: without `sudo`, variables, a path, and what follows a pipe.
+    /// Reads the first command of a tool in what somebody typed: in a loop, or behind others.
+    fn first_of_line(text: &str) -> Option<Command> {
+        let mut rest = text;
+        loop {
+            if let Some(command) = Command::parse(rest) {
+                return Some(command);
+            }
+            let end = rest.find([';', '&', '|'])?;
+            // What reads what another one printed has no output of its own.
+            if rest.get(end..)?.starts_with('|') && !rest.get(end..)?.starts_with("||") {
+                return None;
+            }
+            rest = rest.get(end..)?.trim_start_matches([';', '&', '|', ' ']);
+        }
+    }
+
+    /// Reads a command of a tool that is known: without `sudo`, variables, a path, what carries it to
+    /// another place, and what follows a pipe.
     fn parse(text: &str) -> Option<Command> {
         let end = text.find(['|', ';', '&', '>', '<']);
         let is_piped = end.is_some_and(|at| {
@@ -146,21 +166,26 @@ impl Command {
             let is_variable = word.split_once('=').is_some_and(|(name, _)| {
                 !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
             });
-            is_variable || matches!(*word, "sudo" | "time" | "-E" | "-n")
+            is_variable
+                || matches!(*word, "sudo" | "time" | "-E" | "-n")
+                || SHELL_WORDS.contains(word)
         };
-        let mut words = words.into_iter().skip_while(leads);
-        let mut first = words.next()?;
-        if PARALLEL_SHELLS.contains(&first) {
-            first = words.find(|word| tool_name(word) == "nvidia-smi")?;
-        }
+        let skipped = words.iter().take_while(|word| leads(word)).count();
+        let words = words.get(skipped..)?;
+        let (words, place) = carrier::carried(words).unwrap_or((words, Place::Here));
+        let (first, rest) = words.split_first()?;
         let tool = tool_name(first);
         if !marks::is_tool(tool) {
             return None;
         }
-        let words = std::iter::once(tool).chain(words);
+        let words = std::iter::once(&tool).chain(rest);
         let argv = words
             .map(|word| word.trim_matches(['"', '\'']).to_owned())
             .collect();
-        Some(Command { argv, is_piped })
+        Some(Command {
+            argv,
+            is_piped,
+            place,
+        })
     }
 }

@@ -1,10 +1,12 @@
-//! Rows that `nvidia-smi --query-gpu` printed on several hosts: those of each host are an output.
+//! Rows that a command printed on several hosts: those of each host are an output.
 
 use std::collections::HashSet;
 
 use super::{Block, host};
 
 const QUERY: &str = "--query-gpu";
+/// Hosts of a parallel shell that are told apart.
+const HOSTS: usize = 4096;
 /// What people call the column of a host.
 const HOST_COLUMNS: [&str; 4] = ["hostname", "host", "node", "server"];
 const ADDRESS_COLUMNS: [&str; 2] = ["pci.bus_id", "gpu_bus_id"];
@@ -42,6 +44,39 @@ pub(super) fn split_by_host(block: Block) -> Vec<Block> {
         });
     }
     blocks
+}
+
+/// The output of each host of a parallel shell, which puts its name before each line.
+pub(super) fn by_name(block: Block) -> Vec<Block> {
+    let mut of_hosts: Vec<Block> = Vec::new();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    for (number, text) in &block.lines {
+        let Some((name, rest)) = text.split_once(':') else {
+            continue;
+        };
+        if name.is_empty() || !name.bytes().all(plain) {
+            continue;
+        }
+        let line = (*number, rest.strip_prefix(' ').unwrap_or(rest).to_owned());
+        let known = of_hosts
+            .iter_mut()
+            .find(|of| of.host.as_deref() == Some(name));
+        if let Some(of_host) = known {
+            of_host.lines.push(line);
+        } else if of_hosts.len() < HOSTS {
+            of_hosts.push(Block {
+                host: Some(name.to_owned()),
+                argv: block.argv.clone(),
+                is_cut: block.is_cut,
+                by_mark: block.by_mark,
+                lines: vec![line],
+            });
+        }
+    }
+    if of_hosts.is_empty() {
+        return vec![block];
+    }
+    of_hosts
 }
 
 /// Rows as they are divided among hosts.

@@ -1,6 +1,6 @@
 //! Devices, ports and GIDs, as `ibstat`, `ibstatus`, `ibv_devinfo` and `show_gids` print them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -219,41 +219,60 @@ fn operstate_of(facts: &Facts, node: Id, port: Id) -> Option<Fact<OperState>> {
 pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     list_inactive(facts, node, &ports);
-    let kind = |facts: &Facts, port: Id| {
-        let model = facts.known(facts.parent(port)?, device::MODEL);
-        Some((model, facts.known(port, port::LINK_LAYER)?))
-    };
+    let mut kinds: HashMap<Kind, Equals> = HashMap::new();
     for &port in &ports {
-        let (Some(kind_of), Fact::Known(state, origin)) =
+        if let Some(kind) = kind(facts, port) {
+            let equals = kinds.entry(kind).or_default();
+            equals.all += 1;
+            if facts.known(port, port::STATE) == Some(PortState::Active) {
+                equals.active += 1;
+                equals.rates.extend(facts.known(port, port::RATE));
+            }
+        }
+    }
+    for equals in kinds.values_mut() {
+        equals.rate = rate_of_most(&equals.rates);
+    }
+    for &port in &ports {
+        let (Some(kind), Fact::Known(state, origin)) =
             (kind(facts, port), facts.get(port, port::STATE))
         else {
             continue;
         };
-        let is_equal = |other: &&Id| kind(facts, **other).as_ref() == Some(&kind_of);
-        let is_active = |other: &&Id| facts.known(**other, port::STATE) == Some(PortState::Active);
-        let equals = ports.iter().filter(is_equal);
-        let most = 2 * equals.clone().filter(is_active).count() >= equals.count();
+        let equals = kinds.get(&kind);
+        let are_active = equals.is_some_and(|equals| 2 * equals.active >= equals.all);
         let board = (facts.parent(port)).and_then(|device| facts.known(device, device::BOARD));
-        let odd = state == PortState::Down && most && board.is_none();
-        let rates = ports.iter().filter(is_equal).filter(is_active);
-        let rates: Vec<BitRate> = rates
-            .filter_map(|id| facts.known(*id, port::RATE))
-            .collect();
+        let odd = state == PortState::Down && are_active && board.is_none();
         facts.set(port, port::ODD_IN_PASTE, Fact::Known(odd, origin));
         if let (PortState::Active, Fact::Known(own, origin)) = (state, facts.get(port, port::RATE))
         {
-            let most = rate_of_most(&rates, own);
+            let most = equals.and_then(|equals| equals.rate).unwrap_or(own);
             facts.set(port, port::EQUALS_RATE, Fact::Known(most, origin));
         }
     }
 }
 
-/// The highest rate of these ports, if more than half have it; else this one's own.
-fn rate_of_most(rates: &[BitRate], own: BitRate) -> BitRate {
-    let highest = rates.iter().copied().max_by_key(|rate| rate.0);
-    let have = rates.iter().filter(|rate| Some(**rate) == highest).count();
-    match highest {
-        Some(highest) if 2 * have > rates.len() => highest,
-        _ => own,
-    }
+/// The model of a port's device, if it is known, and its link layer.
+type Kind = (Option<Arc<str>>, LinkLayer);
+
+/// The ports of one kind.
+#[derive(Default)]
+struct Equals {
+    all: usize,
+    active: usize,
+    rates: Vec<BitRate>,
+    /// The rate of most.
+    rate: Option<BitRate>,
+}
+
+fn kind(facts: &Facts, port: Id) -> Option<Kind> {
+    let model = facts.known(facts.parent(port)?, device::MODEL);
+    Some((model, facts.known(port, port::LINK_LAYER)?))
+}
+
+/// The highest rate of these ports, if more than half have it.
+fn rate_of_most(rates: &[BitRate]) -> Option<BitRate> {
+    let highest = rates.iter().copied().max_by_key(|rate| rate.0)?;
+    let have = rates.iter().filter(|rate| **rate == highest).count();
+    (2 * have > rates.len()).then_some(highest)
 }

@@ -183,17 +183,24 @@ pub(super) fn dcgmi(output: &Output, facts: &mut Facts, node: Id) {
 }
 
 /// Units that failed: `● openibd.service loaded failed failed …`, as `systemctl --failed` lists
-/// them; the one word of `systemctl is-active UNIT`; `Active: failed` of `systemctl status`.
+/// them; the words of `systemctl is-active UNIT …`, a line each, and `UNIT: failed` of a loop;
+/// `Active: failed` of `systemctl status`.
 pub(super) fn units(output: &Output, facts: &mut Facts, node: Id) {
     let is_question = output.has("is-active") || output.has("is-failed");
-    let asked = output.operand().filter(|_| is_question);
+    let operands = output.argv.iter().skip(1);
+    let operands = operands.filter(|word| is_question && !word.starts_with(['-', '$']));
+    let mut asked = operands
+        .map(|word| &**word)
+        .filter(|word| !word.starts_with("is-"));
     let mut of_status = None;
     for line in output.lines() {
         let text = line.text.trim().trim_start_matches(['●', '×', '*', ' ']);
         let words: Vec<&str> = text.split_whitespace().collect();
-        let unit = match (words.as_slice(), asked, of_status) {
+        let of_line = if words.len() == 1 { asked.next() } else { None };
+        let unit = match (words.as_slice(), of_line, of_status) {
             ([unit, "loaded", "failed", ..], ..) => *unit,
             (["failed"], Some(unit), _) => unit,
+            ([unit, "failed"], ..) if is_question => unit.trim_end_matches(':'),
             (["Active:", "failed", ..], _, Some(unit)) => unit,
             ([unit, "-", ..], ..) if unit.ends_with(".service") => {
                 of_status = Some(*unit);

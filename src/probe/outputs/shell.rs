@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Output, OutputLine, replayed};
-use crate::fact::node::CpuVendor;
+use crate::fact::node::{CpuVendor, SharedMemory};
 use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
 use crate::nccl_log::setting;
 use crate::probe::{module as modules_of, nccl};
@@ -120,9 +120,13 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
         if line.text.contains("1M-blocks") {
             unit = 1 << 20;
         }
-        let [_, size, _, free, used, "/dev/shm"] = words.as_slice() else {
+        let [source, size, _, free, used, "/dev/shm"] = words.as_slice() else {
             continue;
         };
+        // Docker calls the file system that it mounts there `shm`.
+        if matches!(*source, "tmpfs" | "shm") {
+            facts.set(node, of_node::SHM, line.known(SharedMemory::Usable));
+        }
         let bytes = |text: &str| {
             let at = text
                 .find(|c: char| !c.is_ascii_digit() && c != '.')
