@@ -44,6 +44,8 @@ subject! {
     RATE: PerSecond = "rate" from "counter";
     /// Time between the two readings.
     WINDOW: Seconds = "window" from "counter";
+    /// By how much it rose between two looks whose times are not known. Only of what tools printed.
+    ROSE: u64 = "rose" from "outputs";
     /// Its value, where nothing says since when it counts; 0 where the uptime is known. Only of
     /// what tools printed.
     UNDATED: u64 = "undated" from "derive counter_rate";

@@ -198,6 +198,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "rdma" => rdma::state(output, facts, node),
         "perfquery" => counters::perfquery(output, facts, node),
         "sysfs" => counters::files(output, facts, node),
+        "cat" => counters::shown_files(output, facts, node),
         "mlxlink" => mlxlink::state_port(output, facts, node),
         "mlxconfig" => mlxconfig::state_settings(output, facts, node),
         "sminfo" => subnet::manager(output, facts, node),

@@ -12,6 +12,15 @@ pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: 
     if let Some(meaning) = meaning(name) {
         let id = instance(facts, port, name, &meaning, line.known(name.into()));
         let value: Fact<u64> = line.read(value.parse().ok());
+        // Counters of several ports that nobody named are no two looks at one.
+        let is_named = facts
+            .parent(port)
+            .is_some_and(|of| !facts.name(of).starts_with(UNNAMED));
+        let before = facts.known(id, counter::VALUE).filter(|_| is_named);
+        if let (Some(before), Fact::Known(value, origin)) = (before, &value) {
+            let rose = value.saturating_sub(before);
+            facts.set(id, counter::ROSE, Fact::Known(rose, origin.clone()));
+        }
         let saturated = value.clone().map(|value| meaning.is_saturated(value));
         facts.set(id, counter::SATURATED, saturated);
         facts.set(id, counter::VALUE, value);
@@ -21,17 +30,30 @@ pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: 
 /// `/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence:12`, as `grep . FILES` prints it.
 pub(super) fn files(output: &Output, facts: &mut Facts, node: Id) {
     for line in output.lines() {
-        let below = line.text.trim().strip_prefix("/sys/class/infiniband/");
-        let Some((path, value)) = below.and_then(|text| text.split_once(':')) else {
-            continue;
-        };
-        let [device, "ports", number, _, name] = path.split('/').collect::<Vec<_>>()[..] else {
-            continue;
-        };
-        if let (Ok(number), Some(_)) = (number.parse(), meaning(name)) {
-            let port = port_of(facts, node, device, number);
-            count(facts, port, name, value, &line);
+        if let Some((path, value)) = line.text.trim().split_once(':') {
+            file(path, value, &line, facts, node);
         }
+    }
+}
+
+/// The same of `cat FILES`: a line each.
+pub(super) fn shown_files(output: &Output, facts: &mut Facts, node: Id) {
+    let operands = output.argv.iter().skip(1);
+    for (path, line) in operands.zip(output.lines()) {
+        file(path, line.text.trim(), &line, facts, node);
+    }
+}
+
+fn file(path: &str, value: &str, line: &OutputLine<'_>, facts: &mut Facts, node: Id) {
+    let Some(below) = path.strip_prefix("/sys/class/infiniband/") else {
+        return;
+    };
+    let [device, "ports", number, _, name] = below.split('/').collect::<Vec<_>>()[..] else {
+        return;
+    };
+    if let (Ok(number), Some(_)) = (number.parse(), meaning(name)) {
+        let port = port_of(facts, node, device, number);
+        count(facts, port, name, value, line);
     }
 }
 
