@@ -167,6 +167,11 @@ pub fn begins(line: &str) -> bool {
         .any(|text| marks::tool_of(text).is_some())
 }
 
+/// Whether somebody typed the command of a tool in this line, behind a prompt.
+pub fn is_command(line: &str) -> bool {
+    command::prompt(line).is_some_and(|prompt| prompt.command.is_some())
+}
+
 /// What stands before a tool's line: before other lines it is the same.
 fn tagged<'l>(line: &'l Line<'_>) -> Option<Tag<'l>> {
     // What stands before a command is a prompt.

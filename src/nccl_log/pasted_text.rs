@@ -6,6 +6,7 @@
 //! for the second.
 
 mod broken_lines;
+mod collector_prefix;
 mod letters;
 mod line_marks;
 mod record_start;
@@ -19,9 +20,12 @@ pub fn restored(text: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     let mut lines = letters::plain(&text);
     records::unwrap(&mut lines);
+    let prefixes = collector_prefix::take(&mut lines);
     line_marks::strip(&mut lines);
-    broken_lines::join(&mut lines);
+    broken_lines::join(&mut lines, &prefixes);
+    lines.iter_mut().for_each(line_marks::strip_enclosing);
     lines.iter_mut().for_each(name_driver);
+    collector_prefix::put_back(&mut lines, &prefixes);
     let mut whole = lines.join("\n").into_bytes();
     if text.ends_with('\n') {
         whole.push(b'\n');
@@ -34,8 +38,12 @@ pub fn restored(text: &[u8]) -> Vec<u8> {
 
 /// Only one driver writes of Xids, which people copy without its name.
 fn name_driver(line: &mut String) {
-    if line.starts_with("Xid (PCI:") {
-        line.insert_str(0, "NVRM: ");
+    let found = line.find("Xid (PCI:").filter(|at| {
+        let before = line.get(..*at).unwrap_or("");
+        before.is_empty() || before.ends_with([' ', ':']) && !before.ends_with("NVRM: ")
+    });
+    if let Some(at) = found {
+        line.insert_str(at, "NVRM: ");
     }
 }
 
@@ -107,6 +115,41 @@ mod tests {
                 "env:\n- name: A\n  value: b\n",
             ),
             ("+---+\n| a |\n+---+\n", "+---+\n| a |\n+---+\n"),
+        ] {
+            assert_eq!(of(pasted), plain, "{pasted:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_record_keeps_what_a_collector_put_before_it() {
+        for (pasted, plain) in [
+            (
+                "[1,3]<stderr>:n1$ ulimit -l\n[1,3]<stderr>:64\n[1,3]<stderr>:ERROR: x failed\n",
+                "n1$ ulimit -l\n64\n[1,3]<stderr>:ERROR: x failed\n",
+            ),
+            (
+                "[rank3]:     raise Error(\"a\")\n[rank3]: RuntimeError: a\n",
+                "    raise Error(\"a\")\n[rank3]: RuntimeError: a\n",
+            ),
+            (
+                "n7: env:\nn7: - name: NCCL_DEBUG\nn7:   value: INFO\nn7: NCCL_ALGO: Ring\n",
+                "n7: env:\nn7: - name: NCCL_DEBUG\n  value: INFO\nNCCL_ALGO: Ring\n",
+            ),
+            // What each line has is of its own host.
+            ("n7: a b\nn8:   c\n", "n7: a b\nn8:   c\n"),
+            // A tool's output is divided by what stands before it.
+            (
+                "n7: CA 'mlx5_0'\nn7: \tPort 1:\n",
+                "n7: CA 'mlx5_0'\nn7: \tPort 1:\n",
+            ),
+            (
+                "2026-01-02T03:04:05.1Z stderr F * `UCX  ERROR a b`\n",
+                "2026-01-02T03:04:05.1Z UCX  ERROR a b\n",
+            ),
+            (
+                "n7: Xid (PCI:0000:c1:00): 79, pid=1\n",
+                "n7: NVRM: Xid (PCI:0000:c1:00): 79, pid=1\n",
+            ),
         ] {
             assert_eq!(of(pasted), plain, "{pasted:?}");
         }

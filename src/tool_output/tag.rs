@@ -9,7 +9,7 @@ use super::host;
 pub(super) struct Tag<'t>(Cow<'t, str>);
 
 /// The longest text before a line that is looked at.
-const LONGEST: usize = 80;
+const LONGEST: usize = 100;
 
 /// The beginnings of a line that can be such a text, each with what follows it.
 pub(super) fn before(text: &str) -> impl Iterator<Item = (Tag<'_>, &str)> {
@@ -29,14 +29,14 @@ pub(super) fn before(text: &str) -> impl Iterator<Item = (Tag<'_>, &str)> {
 impl<'t> Tag<'t> {
     fn of(before: &'t str) -> Option<Self> {
         let digit = |word: &str| word.bytes().any(|b| b.is_ascii_digit());
-        let bare = before.trim_end();
+        let bare = before.trim();
         let is_tag = bare.ends_with([':', ']', '>', '|']) || bare.split(' ').all(digit);
         if !is_tag || !digit(bare) {
             return None;
         }
         let is_time = |word: &str| word.matches(':').count() >= 2 && digit(word);
         if !bare.contains(':') || !bare.split(' ').any(is_time) {
-            return Some(Tag(bare.trim_start().into()));
+            return Some(Tag(bare.into()));
         }
         let alike = |word: &str| {
             let is_stamp = word

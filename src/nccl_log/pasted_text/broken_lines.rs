@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::record_start::{RecordStart, is_typed};
+use super::record_start::{self, RecordStart, is_typed};
 use crate::nccl_log::{event_table, prefix};
 
 /// Edges of terminals.
@@ -43,8 +43,26 @@ struct Edge {
     is_repeated: bool,
 }
 
-/// Joins what belongs together; an empty line takes the place of each later piece.
-pub(super) fn join(lines: &mut [String]) {
+/// Joins what belongs together; an empty line takes the place of each later piece. Where all lines
+/// have a prefix, those were broken before it was written; elsewhere it was broken with them.
+pub(super) fn join(lines: &mut [String], prefixes: &[String]) {
+    let mut filled = lines
+        .iter()
+        .zip(prefixes)
+        .filter(|(line, _)| !line.trim().is_empty());
+    if filled.all(|(_, prefix)| !prefix.is_empty()) {
+        return join_lines(lines, |one, other| prefixes.get(one) == prefixes.get(other));
+    }
+    for (line, prefix) in lines.iter_mut().zip(prefixes) {
+        line.insert_str(0, prefix);
+    }
+    join_lines(lines, |_, _| true);
+    for (line, prefix) in lines.iter_mut().zip(prefixes) {
+        line.drain(..prefix.len().min(line.len()));
+    }
+}
+
+fn join_lines(lines: &mut [String], may_join: impl Fn(usize, usize) -> bool) {
     let Some(edge) = Edge::of(lines) else {
         return;
     };
@@ -53,7 +71,9 @@ pub(super) fn join(lines: &mut [String]) {
         let start = RecordStart::of(&lines[from]);
         let mut whole = lines[from].clone();
         let mut next = from + 1;
-        while let Some(piece) = lines.get(next) {
+        while let Some(piece) = lines.get(next)
+            && may_join(from, next)
+        {
             let Some(broken) = edge.break_before(start, &whole, &lines[next - 1], piece) else {
                 break;
             };
@@ -106,7 +126,13 @@ impl Edge {
         last: &str,
         next: &str,
     ) -> Option<Break> {
-        if !may_continue(next) || is_typed(whole) || is_table(whole) || begin_alike(whole, next) {
+        // Slurm writes a time in the middle of its sentence.
+        let is_continued_time = whole.ends_with(" AT") && record_start::is_time(first_token(next));
+        if !may_continue(next) && !is_continued_time
+            || is_typed(whole)
+            || is_table(whole)
+            || begin_alike(whole, next)
+        {
             return None;
         }
         let is_message = start != RecordStart::None || prefix::bare(whole.as_bytes()).is_some();
@@ -125,7 +151,8 @@ impl Edge {
         let word = next.split(' ').next().unwrap_or("");
         let is_full = self.width <= MAIL_EDGE && width(last) + 1 + width(word) > self.width;
         let is_strong = start != RecordStart::None || prefix::bare(whole.as_bytes()).is_some();
-        let goes_on = is_strong && !begins_sentence || asks_for_more(whole);
+        let goes_on =
+            is_strong && !begins_sentence || next.starts_with('(') || asks_for_more(whole);
         (is_full && goes_on && !next.starts_with(' ')).then_some(Break::AtSpace)
     }
 }
@@ -185,6 +212,7 @@ fn is_gap(whole: &str, next: &str) -> bool {
     let is_letters = head.len() > 1 && head.bytes().all(|b| b.is_ascii_alphabetic());
     let is_one = WORDS.contains(format!("{head}{tail}").as_str());
     whole.ends_with([',', ';', ')', ']'])
+        || !is_one && ends_in_preposition(whole)
         || next.starts_with("0x")
         || is_number && tail.starts_with(|c: char| c.is_ascii_lowercase())
         || is_letters && !is_one && WORDS.contains(tail)
@@ -215,9 +243,24 @@ fn begin_alike(one: &str, other: &str) -> bool {
 
 /// Whether a line ends where no sentence does.
 fn asks_for_more(line: &str) -> bool {
-    const ENDS: [&str; 9] = [
-        " with", " error", " from", " to", " on", " for", " of", " peer", " the",
-    ];
     let line = line.trim_end();
-    line.ends_with([',', '(', '=', '<', ':']) || ENDS.iter().any(|word| line.ends_with(word))
+    let is_digit = |c: char| c.is_ascii_digit();
+    // A message follows the place in the source: `pair.cc:525]`.
+    let place = line.strip_suffix(']').unwrap_or("");
+    let file = place.trim_end_matches(is_digit);
+    let is_place = file.len() < place.len() && file.ends_with(':');
+    let quote = line.rsplit_once(" '").map_or("'", |(_, quote)| quote);
+    is_place
+        || !quote.contains('\'')
+        || line.ends_with([',', '(', '=', '<', ':'])
+        || ends_in_preposition(line.trim_end_matches(is_digit).trim_end())
+}
+
+/// Whether the last word of a line needs another.
+fn ends_in_preposition(line: &str) -> bool {
+    const ENDS: [&str; 12] = [
+        " with", " error", " from", " to", " on", " for", " of", " peer", " the", " AT", " WARN",
+        " INFO",
+    ];
+    ENDS.iter().any(|word| line.ends_with(word))
 }

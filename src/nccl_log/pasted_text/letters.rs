@@ -26,9 +26,21 @@ const TABS: usize = 3;
 /// The lines in plain letters.
 pub(super) fn plain(text: &str) -> Vec<String> {
     let has_markup = MARKUP.iter().any(|end| text.contains(end));
-    text.lines()
-        .map(|line| plain_line(line, has_markup))
-        .collect()
+    let plain_line = |line| plain_line(line, has_markup);
+    let mut lines: Vec<String> = text.lines().map(plain_line).collect();
+    // Rows of a table and lines with few words show it only together.
+    let has_spaces = lines.iter().any(|line| line.contains(' '));
+    let has_columns = lines
+        .iter()
+        .any(|line| indentation(line).1.contains("\t\t"));
+    let is_all_tabbed = !has_spaces && (!has_columns || lines.iter().any(|line| is_tabbed(line)));
+    for line in &mut lines {
+        if is_all_tabbed || is_tabbed(line) {
+            let (indent, words) = indentation(line);
+            *line = format!("{indent}{}", words.replace('\t', " "));
+        }
+    }
+    lines
 }
 
 fn plain_line(line: &str, has_markup: bool) -> String {
@@ -52,9 +64,6 @@ fn plain_line(line: &str, has_markup: bool) -> String {
     if line.contains('[') {
         line = without_lost_colours(&line);
     }
-    if is_tabbed(&line) {
-        line = line.replace('\t', " ");
-    }
     line
 }
 
@@ -71,6 +80,12 @@ fn plain_letter(letter: char) -> Option<char> {
         '\u{ff0c}' => ',',
         other => other,
     })
+}
+
+/// The tabs at a line's beginning, and the rest.
+fn indentation(line: &str) -> (&str, &str) {
+    let words = line.trim_start_matches('\t');
+    line.split_at(line.len() - words.len())
 }
 
 /// Whether tabs stand where a program writes a space: between all words, one at a time.

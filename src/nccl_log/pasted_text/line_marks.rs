@@ -1,8 +1,12 @@
 //! Marks that Markdown, mail, editors and `grep` put before lines or around them.
 
+/// Marks of items of a list.
+const BULLETS: [&str; 3] = ["- ", "* ", "\u{2022} "];
+
 /// Takes marks off: quotes from each line, others where all lines of the text or of a paragraph
 /// have them.
 pub(super) fn strip(lines: &mut [String]) {
+    strip_block(lines);
     for line in lines.iter_mut() {
         strip_quotes(line);
         strip_enclosing(line);
@@ -21,6 +25,22 @@ pub(super) fn strip(lines: &mut [String]) {
     }
 }
 
+/// The four spaces by which Markdown knows a block of code, where all lines have them and one has no
+/// more.
+fn strip_block(lines: &mut [String]) {
+    const INDENT: &str = "    ";
+    let is_empty = |line: &String| line.trim().is_empty();
+    let behind = |line: &String| line.strip_prefix(INDENT).map(|rest| !rest.starts_with(' '));
+    let mut filled = lines.iter().filter(|line| !is_empty(line));
+    if filled.clone().all(|line| behind(line).is_some())
+        && filled.any(|line| behind(line) == Some(true))
+    {
+        for line in lines.iter_mut().filter(|line| line.starts_with(INDENT)) {
+            line.drain(..INDENT.len());
+        }
+    }
+}
+
 /// `> `, `> > `.
 fn strip_quotes(line: &mut String) {
     let mut rest = line.as_str();
@@ -36,10 +56,11 @@ fn strip_quotes(line: &mut String) {
     }
 }
 
-/// `` `line` ``, `**line**`.
-fn strip_enclosing(line: &mut String) {
+/// `` `line` ``, `**line**`, also as an item of a list or in a cell.
+pub(super) fn strip_enclosing(line: &mut String) {
     for mark in ["**", "`"] {
-        let inner = line.trim().strip_prefix(mark);
+        let item = item(line.trim_end());
+        let inner = item.strip_prefix(mark);
         let inner = inner.and_then(|inner| inner.strip_suffix(mark));
         if let Some(inner) = inner.filter(|inner| !inner.is_empty() && !inner.contains(mark)) {
             *line = inner.to_owned();
@@ -47,10 +68,31 @@ fn strip_enclosing(line: &mut String) {
     }
 }
 
+/// The text behind bullets, numbers and the bars of a cell.
+fn item(line: &str) -> &str {
+    let bullet = BULLETS
+        .iter()
+        .find_map(|mark| line.trim_start().strip_prefix(mark));
+    let number = || {
+        let kinds = [grep_number, list_number, editor_number];
+        let (_, length) = kinds.into_iter().find_map(|number_of| number_of(line))?;
+        line.get(length..)
+    };
+    match bullet.or_else(number).or_else(|| cell(line)) {
+        Some(inner) => item(inner),
+        None => line.trim(),
+    }
+}
+
 /// Numbers of lines, as `grep -n`, `grep -r`, an editor and a numbered list put before all of them.
 fn strip_numbers(lines: &mut [String]) -> bool {
+    // A rank's label has one space behind it.
+    let mut all = lines.iter().filter(|line| !line.trim().is_empty());
+    let is_labelled =
+        all.clone().all(|line| has_label(line)) && all.any(|line| !line.contains(":  "));
     [grep_number, list_number, editor_number]
         .into_iter()
+        .skip(usize::from(is_labelled))
         .any(|number_of| {
             let filled = lines.iter().filter(|line| !line.trim().is_empty());
             let numbers: Option<Vec<(u64, usize)>> = filled.map(|line| number_of(line)).collect();
@@ -68,7 +110,14 @@ fn strip_numbers(lines: &mut [String]) -> bool {
         })
 }
 
-/// `512:`, `logs/rank3.log:512:`, and its length. A label of srun has a space behind it.
+/// `3: `, as srun labels a line with its rank.
+fn has_label(line: &str) -> bool {
+    let digits = digits(line);
+    let behind = line.get(digits..).unwrap_or("");
+    digits > 0 && behind.starts_with(": ")
+}
+
+/// `512:`, `logs/rank3.log:512:`, and its length.
 fn grep_number(line: &str) -> Option<(u64, usize)> {
     let file = match line.split_once(':') {
         Some((file, _)) if is_log_file(file) => file.len() + 1,
@@ -78,10 +127,10 @@ fn grep_number(line: &str) -> Option<(u64, usize)> {
     let digits = digits(rest);
     let behind = rest.get(digits..)?.strip_prefix(':')?;
     let number = rest.get(..digits)?.parse().ok()?;
-    // A rank's label has a space behind it.
-    let is_label =
-        file == 0 && behind.starts_with(' ') || behind.starts_with(|c: char| c.is_ascii_digit());
-    (!is_label).then_some((number, file + digits + 1))
+    // Hours are followed by minutes.
+    let is_hour = behind.get(2..).is_some_and(|rest| rest.starts_with(':'))
+        && behind.starts_with(|c: char| c.is_ascii_digit());
+    (!is_hour).then_some((number, file + digits + 1))
 }
 
 /// Whether a name is that of a file of output, and no place in a program's source.
@@ -115,7 +164,7 @@ fn digits(text: &str) -> usize {
 
 /// Bullets, and the bars of a table of one column.
 fn strip_bullets(lines: &mut [String]) {
-    for mark in ["- ", "* ", "\u{2022} "] {
+    for mark in BULLETS {
         if lines.iter().all(|line| has_bullet(line, mark)) {
             for line in lines.iter_mut() {
                 *line = line.trim_start().get(mark.len()..).unwrap_or("").to_owned();
@@ -135,11 +184,12 @@ fn has_bullet(line: &str, mark: &str) -> bool {
     let Some(rest) = line.trim_start().strip_prefix(mark) else {
         return false;
     };
-    let word = rest.split_whitespace().next().unwrap_or("");
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let is_limit = matches!(words[..], ["soft" | "hard" | "-", item, _] if !item.ends_with(':'));
     // A guide's list explains messages that it quotes; what is a quote as a whole was copied.
     let is_quote = rest.starts_with(['"', '`']);
     let is_whole = rest.trim_end().ends_with('`') && rest.matches('`').count() == 2;
-    !["soft", "hard", "-"].contains(&word) && (!is_quote || is_whole)
+    !is_limit && (!is_quote || is_whole)
 }
 
 /// The content of a row of one cell.

@@ -1,5 +1,7 @@
 //! How lines of programs begin, by which a line is known to be no rest of another.
 
+use crate::tool_output::kernel_line;
+
 /// What a line begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordStart {
@@ -46,7 +48,8 @@ const LEVELS: [&str; 11] = [
 ];
 
 /// What stands in the frame of a line, wherever that begins.
-const WRITERS: [&str; 6] = [
+const WRITERS: [&str; 7] = [
+    "] ERROR",
     "NCCL INFO ",
     "NCCL WARN ",
     "UCX  ",
@@ -69,7 +72,8 @@ impl RecordStart {
             || is_pci_address(word)
             || is_time(word)
             || is_glog(word)
-            || MONTHS.iter().any(|month| line.starts_with(month)) && line.matches(':').count() > 1
+            || kernel_line(line).is_some()
+            || has_month(line)
         {
             RecordStart::Framed
         } else if is_named(word) {
@@ -78,6 +82,11 @@ impl RecordStart {
             RecordStart::None
         }
     }
+}
+
+/// Whether a line begins with a time as syslog writes it.
+pub(super) fn has_month(line: &str) -> bool {
+    MONTHS.iter().any(|month| line.starts_with(month)) && line.matches(':').count() > 1
 }
 
 /// Whether somebody typed the line behind a prompt.
@@ -96,7 +105,9 @@ fn is_tag(line: &str) -> bool {
         let Some((tag, behind)) = inner.split_once(']') else {
             return false;
         };
-        let is_word = tag.len() > 2 && !matches!(tag, "send" | "receive");
+        // A peer's address goes on, too.
+        let is_address = tag.parse::<std::net::IpAddr>().is_ok();
+        let is_word = tag.len() > 2 && !matches!(tag, "send" | "receive") && !is_address;
         return is_word && (behind.is_empty() || behind.starts_with([' ', ':', '<', '[']));
     }
     let is_level =
@@ -124,7 +135,7 @@ fn is_pci_address(word: &str) -> bool {
 }
 
 /// `2026-01-02T03:04:05`, `03:04:05`, `2026/01/02`.
-fn is_time(word: &str) -> bool {
+pub(super) fn is_time(word: &str) -> bool {
     let digits = word.bytes().take_while(u8::is_ascii_digit).count();
     let rest = word.get(digits..).unwrap_or("");
     let behind = rest.strip_prefix(['-', '/', ':']).unwrap_or("");
@@ -150,6 +161,8 @@ fn is_named(word: &str) -> bool {
     let is_special = PROGRAMS.contains(&name)
         || word.starts_with("libfabric:")
         || name.starts_with(['/', '.']) && name.contains(['/', '.'])
+        || name.ends_with(".c")
+        || name.ends_with(".cc")
         || inner_capital && name.bytes().any(|b| b.is_ascii_lowercase());
     name.len() > 3
         && (rest.bytes().all(|b| b.is_ascii_digit() || b == b':') || name == "libfabric")
