@@ -46,11 +46,8 @@ struct Edge {
 /// Joins what belongs together; an empty line takes the place of each later piece. Where all lines
 /// have a prefix, those were broken before it was written; elsewhere it was broken with them.
 pub(super) fn join(lines: &mut [String], prefixes: &[String]) {
-    let mut filled = lines
-        .iter()
-        .zip(prefixes)
-        .filter(|(line, _)| !line.trim().is_empty());
-    if filled.all(|(_, prefix)| !prefix.is_empty()) {
+    let mut places = 0..lines.len().min(prefixes.len());
+    if places.all(|at| lines[at].trim().is_empty() || !prefixes[at].is_empty()) {
         return join_lines(lines, |one, other| prefixes.get(one) == prefixes.get(other));
     }
     for (line, prefix) in lines.iter_mut().zip(prefixes) {
@@ -241,19 +238,20 @@ fn begin_alike(one: &str, other: &str) -> bool {
     shape(one) == shape(other) || same.take_while(|(a, b)| a == b).count() >= ALIKE
 }
 
+const DIGITS: [char; 10] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
+
 /// Whether a line ends where no sentence does.
 fn asks_for_more(line: &str) -> bool {
     let line = line.trim_end();
-    let is_digit = |c: char| c.is_ascii_digit();
     // A message follows the place in the source: `pair.cc:525]`.
     let place = line.strip_suffix(']').unwrap_or("");
-    let file = place.trim_end_matches(is_digit);
+    let file = place.trim_end_matches(DIGITS);
     let is_place = file.len() < place.len() && file.ends_with(':');
     let quote = line.rsplit_once(" '").map_or("'", |(_, quote)| quote);
     is_place
         || !quote.contains('\'')
         || line.ends_with([',', '(', '=', '<', ':'])
-        || ends_in_preposition(line.trim_end_matches(is_digit).trim_end())
+        || ends_in_preposition(line.trim_end_matches(DIGITS).trim_end())
 }
 
 /// Whether the last word of a line needs another.

@@ -77,13 +77,11 @@ fn of_program(rest: &str) -> Option<usize> {
 /// `[rank3]: `, `[default3]:`, `[1,3]<stderr>:`, `[prterun-n1-42@1,3]<stderr>: `, `[pod/w-0/train] `.
 fn of_brackets(line: &str) -> Option<usize> {
     let (tag, behind) = line.strip_prefix('[')?.split_once(']')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let is_rank = |name: &str| tag.strip_prefix(name).is_some_and(is_number);
     let end = if tag.starts_with("pod/") {
         " "
-    } else if is_rank("rank") {
+    } else if tag.strip_prefix("rank").is_some_and(is_number) {
         ": "
-    } else if is_rank("default") {
+    } else if tag.strip_prefix("default").is_some_and(is_number) {
         ":"
     } else {
         let (job, rank) = tag.split_once(',')?;
@@ -95,6 +93,10 @@ fn of_brackets(line: &str) -> Option<usize> {
         return is_tag.then_some(tag.len() + 2 + stream.len() + colon.len());
     };
     behind.starts_with(end).then_some(tag.len() + 2 + end.len())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// `3: `, `node07: `, `worker-3 (stderr): `, if each line has the same.

@@ -26,8 +26,10 @@ const TABS: usize = 3;
 /// The lines in plain letters.
 pub(super) fn plain(text: &str) -> Vec<String> {
     let has_markup = MARKUP.iter().any(|end| text.contains(end));
-    let plain_line = |line| plain_line(line, has_markup);
-    let mut lines: Vec<String> = text.lines().map(plain_line).collect();
+    let mut lines: Vec<String> = text
+        .lines()
+        .map(|line| plain_line(line, has_markup))
+        .collect();
     // Rows of a table and lines with few words show it only together.
     let has_spaces = lines.iter().any(|line| line.contains(' '));
     let has_columns = lines

@@ -29,16 +29,17 @@ pub(super) fn strip(lines: &mut [String]) {
 /// more.
 fn strip_block(lines: &mut [String]) {
     const INDENT: &str = "    ";
-    let is_empty = |line: &String| line.trim().is_empty();
-    let behind = |line: &String| line.strip_prefix(INDENT).map(|rest| !rest.starts_with(' '));
-    let mut filled = lines.iter().filter(|line| !is_empty(line));
-    if filled.clone().all(|line| behind(line).is_some())
-        && filled.any(|line| behind(line) == Some(true))
-    {
+    let filled = lines.iter().filter(|line| !line.trim().is_empty());
+    let least = filled.map(|line| spaces(line)).min();
+    if least == Some(INDENT.len()) {
         for line in lines.iter_mut().filter(|line| line.starts_with(INDENT)) {
             line.drain(..INDENT.len());
         }
     }
+}
+
+fn spaces(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
 }
 
 /// `> `, `> > `.
@@ -73,15 +74,20 @@ fn item(line: &str) -> &str {
     let bullet = BULLETS
         .iter()
         .find_map(|mark| line.trim_start().strip_prefix(mark));
-    let number = || {
-        let kinds = [grep_number, list_number, editor_number];
-        let (_, length) = kinds.into_iter().find_map(|number_of| number_of(line))?;
-        line.get(length..)
-    };
-    match bullet.or_else(number).or_else(|| cell(line)) {
+    match bullet
+        .or_else(|| behind_number(line))
+        .or_else(|| cell(line))
+    {
         Some(inner) => item(inner),
         None => line.trim(),
     }
+}
+
+/// The text behind a line's number.
+fn behind_number(line: &str) -> Option<&str> {
+    let kinds = [grep_number, list_number, editor_number];
+    let found = kinds.into_iter().find_map(|number_of| number_of(line))?;
+    line.get(found.1..)
 }
 
 /// Numbers of lines, as `grep -n`, `grep -r`, an editor and a numbered list put before all of them.
@@ -149,7 +155,7 @@ fn list_number(line: &str) -> Option<(u64, usize)> {
 
 /// `   512 `, and its length; of a table whose first column counts a letter does not follow.
 fn editor_number(line: &str) -> Option<(u64, usize)> {
-    let spaces = line.len() - line.trim_start_matches(' ').len();
+    let spaces = spaces(line);
     let rest = line.get(spaces..)?;
     let digits = digits(rest);
     let behind = rest.get(digits..)?;
