@@ -67,8 +67,12 @@ fn of_names_alike(facts: &mut Facts, node: Id) {
         let mtu = facts
             .known(id, interface::MTU)
             .filter(|_| is_hardware && is_up)?;
-        let pattern = pattern(facts.name(id));
-        Some(Up { id, pattern, mtu })
+        let name = facts.name(id);
+        Some(Up {
+            id,
+            pattern: pattern(name),
+            mtu,
+        })
     });
     let mut groups: BTreeMap<String, Vec<Up>> = BTreeMap::new();
     for up in ups {
@@ -84,7 +88,8 @@ fn of_names_alike(facts: &mut Facts, node: Id) {
         for up in group {
             *counts.entry(up.mtu.0).or_default() += 1;
         }
-        let Some((&mtu, &alike)) = counts.iter().max_by_key(|one| *one.1) else {
+        let members = group.len() as u64;
+        let Some((most, alike)) = counts.into_iter().find(|one| 2 * one.1 > members) else {
             continue;
         };
         for up in group {
@@ -95,7 +100,7 @@ fn of_names_alike(facts: &mut Facts, node: Id) {
             };
             if !is_the_machines {
                 let origin = Origin::derived("interfaces that are named alike");
-                facts.know(up.id, interface::ALIKE_MTU, Bytes(mtu), &origin);
+                facts.know(up.id, interface::ALIKE_MTU, Bytes(most), &origin);
                 facts.know(up.id, interface::ALIKE, alike, &origin);
             }
         }

@@ -36,7 +36,6 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
     let head = time
         .filter(|(time, _)| time.matches(':').count() == 2)
         .map_or(head, |(_, head)| head);
-    let parsed = Command::first_of_line(rest);
     let (host, sure) = if head.is_empty() {
         // A heading of Markdown begins with `# `, and prose may hold `$ 5`.
         let is_shell = text.trim_start().starts_with("$ ");
@@ -59,9 +58,12 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
             place.contains('@') || path.starts_with(['~', '/']),
         )
     };
-    if !sure && parsed.is_none() {
-        return None;
-    }
+    // What follows a `;` in a comment is no command.
+    let parsed = if sure {
+        Command::first_of_line(rest)
+    } else {
+        Some(Command::parse(rest)?)
+    };
     // A name that is neither of a host nor before a tool's command is a sentence's.
     let host = host.filter(|h| !h.is_empty() && *h != "localhost");
     Some(Prompt {
@@ -132,20 +134,29 @@ pub(super) fn tool_name(word: &str) -> &str {
 }
 
 impl Command {
-    /// Reads the first command of a tool in what somebody typed: in a loop, or behind others.
+    /// Reads the first command of a tool in what somebody typed: in a loop, or behind others. Where
+    /// more follow, a part of what is printed is theirs.
     fn first_of_line(text: &str) -> Option<Command> {
-        let mut rest = text;
-        loop {
-            if let Some(command) = Command::parse(rest) {
-                return Some(command);
-            }
-            let end = rest.find([';', '&', '|'])?;
-            // What reads what another one printed has no output of its own.
-            if rest.get(end..)?.starts_with('|') && !rest.get(end..)?.starts_with("||") {
-                return None;
-            }
-            rest = rest.get(end..)?.trim_start_matches([';', '&', '|', ' ']);
-        }
+        let mut parts = Command::parts(text).filter_map(Command::parse);
+        let first = parts.next()?;
+        Some(Command {
+            is_piped: first.is_piped || parts.next().is_some(),
+            ..first
+        })
+    }
+
+    /// The commands of a line, each with what follows it. What reads what another one printed has no
+    /// output of its own.
+    fn parts(text: &str) -> impl Iterator<Item = &str> {
+        std::iter::successors(Some(text), |rest| {
+            let mut signs = rest.match_indices([';', '&', '|']);
+            let end = signs.find_map(|found| {
+                let (before, behind) = rest.split_at(found.0);
+                let is_end = found.1 == ";" || behind.starts_with("&&") || behind.starts_with("||");
+                (is_end && !before.ends_with(found.1)).then_some(found.0)
+            })?;
+            Some(rest.get(end..)?.trim_start_matches([';', '&', '|', ' ']))
+        })
     }
 
     /// Reads a command of a tool that is known: without `sudo`, variables, a path, what carries it to
@@ -178,8 +189,8 @@ impl Command {
         if !marks::is_tool(tool) {
             return None;
         }
-        let words = std::iter::once(&tool).chain(rest);
-        let argv = words
+        let argv = std::iter::once(&tool)
+            .chain(rest)
             .map(|word| word.trim_matches(['"', '\'']).to_owned())
             .collect();
         Some(Command {

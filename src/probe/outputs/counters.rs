@@ -17,9 +17,9 @@ pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: 
             .parent(port)
             .is_some_and(|of| !facts.name(of).starts_with(UNNAMED));
         let before = facts.known(id, counter::VALUE).filter(|_| is_named);
-        if let (Some(before), Fact::Known(value, origin)) = (before, &value) {
-            let rose = value.saturating_sub(before);
-            facts.set(id, counter::ROSE, Fact::Known(rose, origin.clone()));
+        if let (Some(before), Fact::Known(value, _)) = (before, &value) {
+            let rose = value.checked_sub(before).filter(|rose| *rose > 0);
+            facts.set(id, counter::ROSE, line.read(rose));
         }
         let saturated = value.clone().map(|value| meaning.is_saturated(value));
         facts.set(id, counter::SATURATED, saturated);
@@ -36,11 +36,17 @@ pub(super) fn files(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
-/// The same of `cat FILES`: a line each.
+/// The same of `cat FILES`: a line each. In a loop the last ones are another look, unless other
+/// commands printed some of the lines.
 pub(super) fn shown_files(output: &Output, facts: &mut Facts, node: Id) {
-    let operands = output.argv.iter().skip(1);
-    for (path, line) in operands.zip(output.lines()) {
-        file(path, line.text.trim(), &line, facts, node);
+    let operands = output.argv.get(1..).unwrap_or_default();
+    let lines: Vec<OutputLine<'_>> = output.lines().collect();
+    let is_look = |from: &usize| !output.is_cut && *from >= operands.len();
+    let last = lines.len().checked_sub(operands.len()).filter(is_look);
+    for from in [Some(0), last].into_iter().flatten() {
+        for (path, line) in operands.iter().zip(lines.iter().skip(from)) {
+            file(path, line.text.trim(), line, facts, node);
+        }
     }
 }
 
