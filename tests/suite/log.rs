@@ -91,7 +91,7 @@ fn notes(log: &Report) -> Vec<&str> {
 
 /// Logs of each cause.
 fn seeds() -> u64 {
-    sample::times(8)
+    sample::times(4)
 }
 
 /// Seeds are numbers that differ for each cause.
@@ -202,7 +202,7 @@ fn each_failure_that_a_run_outlives_is_no_error() {
         if STAYS.contains(&lead) {
             continue;
         }
-        for round in 0..sample::times(4) {
+        for round in 0..sample::times(2) {
             let job = |outcome: fn(&mut Job)| {
                 let mut job = Job::new(seed(number, round));
                 (cause.make)(&mut job);

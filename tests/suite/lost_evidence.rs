@@ -399,7 +399,7 @@ fn try_all(loss: Loss, share: usize, paths: &[PathBuf], open: fn(&Path) -> Evide
 fn lost_evidence_damaged_is_never_green() {
     try_all(
         Loss::Damage,
-        sample::one_in(1024),
+        sample::one_in(2048),
         &fixtures(),
         Evidence::of_fixture,
     );
@@ -409,7 +409,7 @@ fn lost_evidence_damaged_is_never_green() {
 fn lost_evidence_emptied_is_never_green() {
     try_all(
         Loss::Empty,
-        sample::one_in(64),
+        sample::one_in(128),
         &fixtures(),
         Evidence::of_fixture,
     );
@@ -419,7 +419,7 @@ fn lost_evidence_emptied_is_never_green() {
 fn lost_evidence_garbled_is_never_green() {
     try_all(
         Loss::Garbage,
-        sample::one_in(64),
+        sample::one_in(128),
         &fixtures(),
         Evidence::of_fixture,
     );
@@ -429,7 +429,7 @@ fn lost_evidence_garbled_is_never_green() {
 fn lost_evidence_withheld_is_never_healthy() {
     try_all(
         Loss::Withheld,
-        sample::one_in(64),
+        sample::one_in(128),
         &fixtures(),
         Evidence::of_fixture,
     );
@@ -459,7 +459,7 @@ fn lost_evidence_of_one_node_never_makes_its_cluster_green() {
 fn lost_evidence_withheld_by_one_node_never_leaves_its_cluster_healthy() {
     try_all(
         Loss::Withheld,
-        sample::one_in(512),
+        sample::one_in(1024),
         &list::all(),
         Evidence::of_cluster,
     );
@@ -469,7 +469,7 @@ fn lost_evidence_withheld_by_one_node_never_leaves_its_cluster_healthy() {
 fn lost_evidence_of_a_node_that_was_cut_off_never_leaves_its_cluster_green() {
     try_all(
         Loss::Cut,
-        sample::one_in(512),
+        sample::one_in(1024),
         &list::all(),
         Evidence::of_cluster,
     );

@@ -3,7 +3,7 @@
 //!
 //! * `RDMA_DOCTOR_BINARY` is the doctor to examine with (default: the release build, which `make test` makes first).
 //! * `RDMA_DOCTOR_VM=0` skips these tests, `RDMA_DOCTOR_VM=require` makes a machine that cannot run them a failure.
-//! * `RDMA_DOCTOR_CASES=all` records the machine with each fault, not with one in three.
+//! * `RDMA_DOCTOR_CASES=all` records the machine with each fault, not with one in three, and makes all faults of the packet's way.
 //! * `RDMA_DOCTOR_VM_FAULTS="NAME ..."` runs only these faults, `RDMA_DOCTOR_VM_JOBS=N` that many VMs at once (as many as
 //!   there are CPUs, and two at least).
 //!
@@ -241,8 +241,18 @@ pub(crate) fn run_vm(
     binary: &Path,
     out: &Path,
 ) -> Result<Output, String> {
+    run_vm_with(&[], options, name, binary, out)
+}
+
+fn run_vm_with(
+    variables: &[(&str, &str)],
+    options: &[&str],
+    name: &str,
+    binary: &Path,
+    out: &Path,
+) -> Result<Output, String> {
     let mut command = Command::new(format!("{VM}/run-fault"));
-    command.args(options);
+    command.envs(variables.iter().copied()).args(options);
     command
         .arg(name)
         .arg(binary)
@@ -581,14 +591,19 @@ fn accused(value: &Value) -> Vec<(&str, &str)> {
 
 /// Runs a script on several nodes at once, and says what each of them says.
 fn run_nodes(name: &str, binary: &Path, out: &Path) {
+    run_nodes_with(&[], name, binary, out);
+}
+
+/// The same, with variables for `run-fault`.
+fn run_nodes_with(variables: &[(&str, &str)], name: &str, binary: &Path, out: &Path) {
     // What nodes of an earlier run asked of each other would be taken for this run's.
     let _ = fs::remove_dir_all(out.join("all"));
     let ran = fs::create_dir_all(out)
         .map_err(|error| error.to_string())
-        .and_then(|()| run_vm(&[], name, binary, out))
+        .and_then(|()| run_vm_with(variables, &[], name, binary, out))
         // Of several emulated machines at once QEMU breaks one now and then (an assertion of its own): that says nothing of the doctor.
         .and_then(|ran| match ran.status.code() {
-            Some(125) => run_vm(&[], name, binary, out),
+            Some(125) => run_vm_with(variables, &[], name, binary, out),
             _ => Ok(ran),
         })
         .unwrap_or_else(|error| panic!("{error}"));
@@ -804,6 +819,8 @@ fn a_recorded_node_that_breaks_is_told_waived_and_told_again() {
 /// A row of `path-faults`.
 struct PathFault {
     name: String,
+    /// The heading above it in the table.
+    class: String,
     expect: String,
     /// What to the peer is dead or much slower: `rdma`, `tcp`, `both`, `none`.
     damage: String,
@@ -813,18 +830,46 @@ struct PathFault {
 
 fn path_faults() -> Vec<PathFault> {
     let table = fs::read_to_string(format!("{VM}/path-faults")).unwrap_or_default();
-    let rows = table.lines().filter_map(|line| line.strip_prefix("== "));
-    let row = |line: &str| {
-        let mut cells = line.split('|').map(|cell| cell.trim().to_owned());
+    let mut faults = Vec::new();
+    let mut class = "";
+    for line in table.lines() {
+        class = line.strip_prefix("# -- ").unwrap_or(class);
+        let Some(row) = line.strip_prefix("== ") else {
+            continue;
+        };
+        let mut cells = row.split('|').map(|cell| cell.trim().to_owned());
         let mut next = || cells.next().unwrap_or_default();
-        PathFault {
+        faults.push(PathFault {
             name: next(),
+            class: class.to_owned(),
             expect: next(),
             damage: next(),
             missed: next() == "missed",
+        });
+    }
+    faults
+}
+
+/// The faults that are made: those that `FAULTS` names; all with `RDMA_DOCTOR_CASES=all`; else one for each class and what is expected of it,
+/// and of the healthy ones one in three.
+fn chosen_path_faults() -> Vec<PathFault> {
+    let named = variable("FAULTS");
+    let all = variable("RDMA_DOCTOR_CASES").as_deref() == Some("all");
+    let mut seen = HashSet::new();
+    let mut healthy = 0;
+    let mut is_chosen = |fault: &PathFault| {
+        if let Some(named) = &named {
+            return named.split_whitespace().any(|name| name == fault.name);
         }
+        if fault.expect == "healthy" {
+            healthy += 1;
+            return all || healthy % 3 == 1;
+        }
+        seen.insert((fault.class.clone(), fault.expect.clone())) || all
     };
-    rows.map(row).collect()
+    let mut faults = path_faults();
+    faults.retain(|fault| is_chosen(fault));
+    faults
 }
 
 /// What is wrong with what the doctor said of a fault of the packet's way, or with the fault itself.
@@ -873,9 +918,11 @@ fn faults_of_the_packets_way_are_named_and_unusual_set_ups_are_healthy() {
         return;
     };
     let out = Path::new(OUT).join("path");
-    run_nodes("path", &binary, &out);
-    let faults = path_faults();
-    assert!(faults.len() >= 50);
+    assert!(path_faults().len() >= 90);
+    let faults = chosen_path_faults();
+    let names: Vec<&str> = faults.iter().map(|fault| fault.name.as_str()).collect();
+    let names = format!("healthy-first {}", names.join(" "));
+    run_nodes_with(&[("FAULTS", &names)], "path", &binary, &out);
     let wrong: Vec<String> = faults
         .iter()
         .filter_map(|fault| Some(format!("{}: {}", fault.name, judge_path(fault, &out)?)))

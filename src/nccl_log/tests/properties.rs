@@ -57,7 +57,7 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn where_the_input_is_cut_does_not_matter(bytes in noise(), cuts in proptest::collection::vec(1usize..70_000, 0..20)) {
