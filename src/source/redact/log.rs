@@ -103,9 +103,38 @@ pub(super) fn digest(names: &Names, value: &Value) -> Option<Value> {
     serde_json::to_value(digest).ok()
 }
 
+/// How an error begins that does not say whose it is.
+const OF_NOBODY: [&str; 9] = [
+    "error:",
+    "fatal:",
+    "failed to ",
+    "failure:",
+    "cannot ",
+    "can't ",
+    "could not ",
+    "unable to ",
+    "unknown ",
+];
+
+/// Whether a line among a tool's is not the tool's: an exception, or an error that no table has and
+/// that does not say whose it is.
+fn is_of_program(text: &str) -> bool {
+    let line = text.trim_start();
+    let first = line.split(' ').next().unwrap_or_default();
+    let kind = first.strip_suffix(':').unwrap_or_default();
+    let mut kinds = ["Error", "Exception"].iter();
+    let is_exception = kinds.any(|end| kind.len() > end.len() && kind.ends_with(end));
+    let lower = line.to_ascii_lowercase();
+    let is_of_nobody = OF_NOBODY.iter().any(|begin| lower.starts_with(begin));
+    is_exception || is_of_nobody && is_unlisted(text)
+}
+
 /// A line of a tool's output, whose words are its reader's.
 fn output_line(names: &Names, text: &str) -> String {
     let said = without_hosts(names, text);
+    if is_of_program(text) {
+        return names.message(&said);
+    }
     let is_of_kernel = KERNEL.iter().any(|mark| said.contains(mark));
     names.free(&if is_of_kernel {
         value::programs(&names.key, &said)

@@ -94,7 +94,7 @@ impl Names {
                 .or_else(|| assignment(&self.key, rest))
                 .or_else(|| credential(&self.key, text, at))
                 .or_else(|| management_key(&self.key, rest))
-                .or_else(|| self.account(rest))
+                .or_else(|| self.account(rest).or_else(|| self.domain_account(rest)))
                 .or_else(|| self.library(rest, kind))
         {
             return Some(found);
@@ -121,6 +121,23 @@ impl Names {
             taken,
             format!("{}@{}", self.key.user(user), self.key.host(host)),
         ))
+    }
+
+    /// `DOMAIN\user`, as Windows and winbind write one.
+    fn domain_account(&self, rest: &str) -> Option<Found> {
+        let domain = run(rest, |b| {
+            b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-'
+        });
+        let user = run(rest.get(domain.len()..)?.strip_prefix('\\')?, |b| {
+            b.is_ascii_alphanumeric() || b"._-".contains(&b)
+        });
+        let begins_with_letter = |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic());
+        if domain.len() < 2 || !begins_with_letter(domain) || !begins_with_letter(user) {
+            return None;
+        }
+        let taken = domain.len() + 1 + user.len();
+        let pseudonyms = format!("{}\\{}", self.key.other(domain), self.key.user(user));
+        Some((taken, pseudonyms))
     }
 
     /// A library by its file's name alone, as in NCCL's words about a plugin.
