@@ -19,7 +19,7 @@ const FILE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/checks/are
 const PATH: &str = "checks/areas.toml";
 
 /// The keys of an area.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "on",
     "folders",
@@ -31,6 +31,7 @@ const KEYS: [&str; 11] = [
     "decided",
     "privileged",
     "each",
+    "tells",
 ];
 /// The keys of what each instance is held to.
 const EACH: [&str; 6] = [
@@ -67,6 +68,8 @@ pub struct Area {
     pub privileged: Vec<Arc<str>>,
     /// The essential facts of each instance.
     pub each: Vec<SubjectEssentials>,
+    /// What its line tells beside the numbers of subjects, each where its condition holds.
+    pub tells: Vec<(Condition, Template)>,
 }
 
 /// Whether a node needs an area.
@@ -177,6 +180,7 @@ fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint>
         Ok((of, condition(document, any, "when", of)?))
     });
     let each = tables(table, "each")?.map(|each| one_each(document, each?));
+    let tells = tables(table, "tells")?.map(|told| one_told(document, told?, on));
     Ok(Area {
         name: as_text(need(table, "name")?)?.into(),
         on,
@@ -200,7 +204,23 @@ fn area(document: &Document<'_>, table: &DeTable<'_>) -> Result<Area, Complaint>
         decided: texts(table, "decided")?,
         privileged: texts(table, "privileged")?,
         each: each.collect::<Result<_, _>>()?,
+        tells: tells.collect::<Result<_, _>>()?,
     })
+}
+
+fn one_told(
+    document: &Document<'_>,
+    table: &DeTable<'_>,
+    on: Subject,
+) -> Result<(Condition, Template), Complaint> {
+    known_keys(table, &["when", "text"])?;
+    let when = placed(document, need(table, "when")?, |text| {
+        typing::condition(text, names(on))
+    })?;
+    let told = placed(document, need(table, "text")?, |text| {
+        Template::parse(text, names(on))
+    })?;
+    Ok((when, told))
 }
 
 fn one_each(document: &Document<'_>, table: &DeTable<'_>) -> Result<SubjectEssentials, Complaint> {

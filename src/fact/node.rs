@@ -524,6 +524,10 @@ subject! {
     UFW_ENABLED: bool = "ufw_enabled" from "firewall";
     /// How many neighbours the kernel knows. Source: /proc/net/stat/arp_cache, entries.
     NEIGHBOURS: u64 = "neighbours" from "obstacle";
+    /// How many gateways and neighbours were asked from this node's own addresses, by the trial of its network.
+    ASKED_NEIGHBOURS: u64 = "asked_neighbours" from "neighbours";
+    /// How many of them answered an echo or ARP.
+    ANSWERING_NEIGHBOURS: u64 = "answering_neighbours" from "neighbours";
     /// How many neighbours the kernel keeps at most. Source: /proc/sys/net/ipv4/neigh/default/gc_thresh3.
     NEIGHBOUR_LIMIT: u64 = "neighbour_limit" from "obstacle";
     /// How full the table of neighbours is.

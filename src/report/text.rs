@@ -43,6 +43,10 @@ const FURTHER: usize = 3;
 const EVIDENCE: usize = 3;
 /// The column in which the origin of a fact begins.
 const ORIGIN: usize = 38;
+/// What is said in short may take so many lines.
+const LINES: usize = 3;
+/// What of these the ends of lines may leave empty.
+const LONGEST_WORD: usize = 30;
 /// So many commands of one step.
 const COMMANDS: usize = 8;
 
@@ -167,6 +171,12 @@ pub fn body(
     page.summary(out, report)
 }
 
+/// How many checks could not run.
+fn open_checks(report: &Report) -> u64 {
+    let checks: BTreeSet<&str> = report.open.iter().map(|q| q.check.as_str()).collect();
+    checks.len() as u64
+}
+
 fn label(report: &Report) -> Painted {
     match report.exit() {
         Exit::Errors => "ERROR".red().bold(),
@@ -224,7 +234,7 @@ impl Page {
         }
         if let Some(altered) = &node.altered {
             let altered = Sentence::from("Altered by hand").then_optionally(format!(": {altered}"));
-            self.line(out, "", 0, &altered)?;
+            self.in_one_line(out, "", 0, &altered)?;
         }
         if node.truncated {
             writeln!(
@@ -234,6 +244,21 @@ impl Page {
             )?;
         }
         Ok(())
+    }
+
+    /// Writes `label` and then as much of a sentence as the line holds.
+    fn in_one_line(
+        &self,
+        out: &mut dyn Write,
+        label: &str,
+        indent: usize,
+        sentence: &Sentence,
+    ) -> io::Result<()> {
+        if self.everything() {
+            return self.wrap(out, label, indent, sentence);
+        }
+        let fitted = fit(sentence, self.width.saturating_sub(indent));
+        self.wrap(out, label, indent, &fitted)
     }
 
     /// As much of what describes a machine as a line holds.
@@ -257,7 +282,7 @@ impl Page {
             let altered = nodes.iter().filter(|n| n.altered.is_some()).count();
             let count = format!("{altered} of {} altered by hand", nodes.len());
             let altered = Sentence::from(count).then_optionally(format!("; the first: {text}"));
-            self.line(out, "", 0, &altered)?;
+            self.in_one_line(out, "", 0, &altered)?;
         }
         Ok(())
     }
@@ -445,14 +470,19 @@ impl Page {
         Ok(())
     }
 
-    /// As much of a sentence as stands in a line before this end, or all of it.
+    /// As much of a sentence as stands in a few lines before this end, or all of it.
     fn tagged(&self, said: &Sentence, end: &str) -> Sentence {
-        let room = self.width.saturating_sub(9 + end.chars().count());
         if self.everything() {
-            said.then(end)
-        } else {
-            fit(said, room.max(24)).then(end)
+            return said.then(end);
         }
+        let room = self.room(9).saturating_sub(end.chars().count());
+        fit(said, room.max(24)).then(end)
+    }
+
+    /// The letters that a few lines hold for sure, behind what stands in front of each.
+    fn room(&self, indent: usize) -> usize {
+        let of_line = self.width.saturating_sub(indent);
+        of_line.saturating_mul(LINES).saturating_sub(LONGEST_WORD)
     }
 
     fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
@@ -477,7 +507,15 @@ impl Page {
         if self.detail.verbose {
             writeln!(out, "         {}", one_line(&said.to_string()))
         } else {
-            self.line(out, "         ", 9, &said)
+            // A long value needs its second line more than where it comes from.
+            let room = self.width.saturating_sub(9);
+            let in_one = fit(&said, room);
+            let shown = if in_one.letters() <= room {
+                in_one
+            } else {
+                said
+            };
+            self.line(out, "         ", 9, &shown)
         }
     }
 
@@ -496,24 +534,13 @@ impl Page {
                 of.push(question);
             }
         }
-        if supplied.is_empty() {
+        let is_wanted = self.detail.open || self.detail.verbose;
+        if supplied.is_empty() || !is_wanted {
             return Ok(());
         }
-        let checks: BTreeSet<&str> = report.open.iter().map(|q| q.check.as_str()).collect();
-        let checks = plural(checks.len() as u64, "check");
+        let checks = plural(open_checks(report), "check");
         let label = format!("{}", "open     ".magenta());
         writeln!(out)?;
-        if !self.detail.open && !self.detail.verbose {
-            let named = supplied.iter().filter(|((unnamed, _), _)| !unnamed);
-            let mut named: Vec<_> = named.map(|((_, by), of)| (of.len(), by)).collect();
-            // Root is what one can have at once.
-            named.sort_by_key(|(_, by)| !by.starts_with("run as root"));
-            let count = Sentence::from(format!("{checks} could not run (--open)"));
-            let how = named.iter().fold(count, |said, (of, by)| {
-                said.then_optionally(format!("; {by}: {of}"))
-            });
-            return self.line(out, &label, 9, &how);
-        }
         self.wrap(out, &label, 9, &format!("{checks} could not run").into())?;
         for ((unnamed, by), of) in supplied {
             let by = if unnamed {
@@ -542,38 +569,57 @@ impl Page {
         Ok(())
     }
 
-    fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
+    /// How many checks there are, and what became of them.
+    fn judged(&self, report: &Report) -> String {
         let c = &report.counts;
+        let mut parts = vec![plural(c.checks as u64, "check")];
+        if c.waived > 0 {
+            parts.push(format!("{} waived", c.waived));
+        }
+        let open = open_checks(report);
+        if self.detail.verbose {
+            let failed = c.errors + c.warnings + c.notes;
+            parts.push(format!(
+                "{} verdicts passed, {failed} failed, {} open",
+                c.passes, c.unknown
+            ));
+        } else if open > 0 {
+            parts.push(format!("{open} could not run (--open)"));
+        }
+        let is_by_root = |question: &OpenQuestion| {
+            let remedy = question.remedy.as_deref();
+            remedy.is_some_and(|remedy| remedy.starts_with("run as root"))
+        };
+        if report.open.iter().any(is_by_root) {
+            parts.push("some only as root".to_owned());
+        }
+        parts.join(", ")
+    }
+
+    fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
         // Findings as they are listed above: what several subjects share counts once, and what follows from another is beneath it.
         let of = |severity: &str| {
             let listed = report.causes.iter().filter(|c| c.severity == severity);
             listed.count() as u64
         };
-        let waived = match c.waived {
-            0 => String::new(),
-            n => format!("{n} waived, "),
-        };
-        if report.open.is_empty() {
+        if report.open.is_empty() || !(self.detail.open || self.detail.verbose) {
             writeln!(out)?;
         }
         if let Some(first) = report.causes.first().or(report.notes.first()) {
             writeln!(out, "explain  rdma-doctor explain {}", first.check)?;
         }
         let line = format!(
-            "{}, {}, {} · {} · verdicts: {} passed, {} failed, {waived}{} open · {:.2} s",
+            "{}, {}, {} · {} · {:.2} s",
             plural(of("error"), "error"),
             plural(of("warning"), "warning"),
             plural(report.notes.len() as u64, "note"),
-            plural(c.checks as u64, "check"),
-            c.passes,
-            c.errors + c.warnings + c.notes,
-            c.unknown,
+            self.judged(report),
             report.seconds
         );
         self.wrap(out, "", 0, &line.dimmed().to_string().into())
     }
 
-    /// Writes `label` and then a sentence, in one line if its predicate has room.
+    /// Writes `label` and then as much of a sentence as stands in a few lines.
     fn line(
         &self,
         out: &mut dyn Write,
@@ -582,16 +628,13 @@ impl Page {
         sentence: &Sentence,
     ) -> io::Result<()> {
         if self.everything() {
-            self.wrap(out, label, indent, sentence)
-        } else {
-            let room = self.width.saturating_sub(indent);
-            let fitted = fit(sentence, room);
-            if fitted.letters() <= room {
-                writeln!(out, "{label}{}", one_line(&fitted.to_string()))
-            } else {
-                self.wrap(out, label, indent, &fitted)
-            }
+            return self.wrap(out, label, indent, sentence);
         }
+        let fitted = fit(sentence, self.room(indent));
+        if fitted.letters() > self.width.saturating_sub(indent) {
+            return self.wrap(out, label, indent, &fitted);
+        }
+        writeln!(out, "{label}{}", one_line(&fitted.to_string()))
     }
 
     /// Writes `label` and then a sentence, broken at spaces outside of commands, further lines indented.

@@ -76,7 +76,15 @@ impl AreaLine {
             .seen
             .iter()
             .filter(|(subject, _)| is_counted(*subject));
-        let seen = seen.map(|(subject, n)| plural(*n as u64, subject.noun()));
+        let area = &catalogue.areas[survey.area];
+        let told = area
+            .tells
+            .iter()
+            .filter(|(when, _)| when.of(facts, of) == Ok(true));
+        let told = told.map(|(_, text)| text.render(facts, of, &[]).to_string());
+        let seen = seen
+            .map(|(subject, n)| plural(*n as u64, subject.noun()))
+            .chain(told);
         let checks = plural(survey.decided as u64, "check");
         let checks = Some(checks).filter(|_| survey.decided > 0);
         let subjects = seen.collect::<Vec<_>>().join(", ");
@@ -88,7 +96,7 @@ impl AreaLine {
         let of_outputs =
             facts.subject(of) == Subject::Node && facts.known(of, node::PASTED) == Some(true);
         AreaLine {
-            area: catalogue.areas[survey.area].name.to_string(),
+            area: area.name.to_string(),
             state: survey.state.word(),
             required: survey.required,
             seen: seen.collect::<Vec<_>>().join(", "),

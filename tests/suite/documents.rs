@@ -113,7 +113,7 @@ fn the_readme_shows_a_real_report() {
         .unwrap();
     let report = String::from_utf8(report.stdout).unwrap();
     // What follows counts the catalogue's checks, and seconds.
-    let (shown, _) = report.split_once("\nopen ").unwrap();
+    let (shown, _) = report.split_once("\nexplain ").unwrap();
     let indented = |line: &str| match line {
         "" => "\n".to_owned(),
         line => format!("    {line}\n"),

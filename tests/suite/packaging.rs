@@ -212,7 +212,7 @@ fn alone_it_examines_this_node() {
     let judged = |out: &Output| {
         let report = text(&out.stdout);
         let node = report.lines().find(|line| line.contains(" · Linux "));
-        let checks = report.split(" checks · verdicts: ").next();
+        let checks = report.split(" checks, ").next();
         let checks = checks.and_then(|before| before.rsplit(' ').next());
         (node.map(str::to_owned), checks.map(str::to_owned))
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::Found;
+use crate::fact::node::{ANSWERING_NEIGHBOURS, ASKED_NEIGHBOURS};
 use crate::fact::obstacle::ObstacleKind;
 use crate::fact::{Fact, Facts, Id, Origin, Subject, obstacle};
 use crate::left_out::LeftOut;
@@ -65,13 +66,28 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         node,
         open: None,
     };
+    let (mut asked, mut answering) = (0, 0);
     for said in reply.as_array().into_iter().flatten() {
         if let Some(count) = said.get("left_out").and_then(serde_json::Value::as_u64) {
             let more = LeftOut::counted(count, "interface", "more than 64 of this node");
             state_left_out(found.facts, node, &more, &origin);
         } else if let Ok(rail) = Rail::deserialize(said) {
             rail.state(&mut found, &origin);
+            let answers = rail.asked.iter().filter(|one| one.answers());
+            asked += rail.asked.len() as u64;
+            answering += answers.count() as u64;
         }
+    }
+    found.facts.know(node, ASKED_NEIGHBOURS, asked, &origin);
+    found
+        .facts
+        .know(node, ANSWERING_NEIGHBOURS, answering, &origin);
+}
+
+impl Asked {
+    /// Whether anything came from there.
+    fn answers(&self) -> bool {
+        self.echo || self.arp.is_some() || self.resolved == Some(true)
     }
 }
 
