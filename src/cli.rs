@@ -24,6 +24,7 @@ pub mod log;
 pub mod nccl_env;
 mod option_values;
 pub mod output;
+pub mod reach;
 pub mod record;
 pub mod require;
 pub mod schema;
@@ -136,6 +137,9 @@ pub enum Command {
     Schema(Deferred<schema::SchemaArgs>),
     /// Estimate whether the network is fast enough for a training: bytes sent per step, and the time for them
     Advise(Deferred<advise::AdviseArgs>),
+    /// Try the ways to the other hosts of a check
+    #[command(hide = true)]
+    Reach(Deferred<reach::ReachArgs>),
     /// Print completions for bash, zsh or fish
     Completions(Deferred<completions::CompletionsArgs>),
 }
@@ -313,6 +317,7 @@ fn foreign(command: &Command) -> Option<Foreign> {
 fn run_command(command: &Command) -> anyhow::Result<Exit> {
     match command {
         Command::Check(args) => check::run(args),
+        Command::Reach(args) => reach::run(args),
         Command::Record(args) => record::run(args),
         Command::CollectScript(args) => collect_script::run(args),
         Command::Explain(args) => explain::run(args),

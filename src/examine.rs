@@ -21,9 +21,10 @@ pub mod recorded_input;
 pub mod recording_text;
 pub mod sink;
 pub mod unusable;
+pub mod ways_message;
 
 use crate::exit::Exit;
-use crate::live::{deadline, judging_child};
+use crate::live::{clock, deadline, judging_child};
 use budget::REPORTING;
 use examination::{Examination, Show};
 use given::{Given, HostsRequest, LaunchRequest};
@@ -52,10 +53,18 @@ fn of_hosts(
     if let Some(deadline) = examination.deadline {
         deadline::end_after(deadline + request.wait + REPORTING);
     }
+    let most = request.machine.deadline() + request.wait;
+    let begun = clock::now();
     let given = hosts::gather(request, memory, sink);
+    // A deadline that was named holds for both together.
+    let from = match examination.deadline {
+        Some(_) => begun,
+        None => clock::now(),
+    };
+    let ways = hosts::try_ways(request, &given, from + most, sink);
     budget::bounded(Some(memory), sink, || {
         let (names, policy) = (&request.names, examination.policy);
-        let report = hosts::of_hosts(&catalogue, names, &given, memory, policy)?;
+        let report = hosts::of_hosts(&catalogue, names, &given, ways.as_ref(), memory, policy)?;
         show(&[report])
     })
 }

@@ -53,7 +53,7 @@ pub struct CheckArgs {
     /// So many nodes give their recordings to one, which passes them on; without it 32 above 500 nodes, and of fewer all give them to rank 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
     pub fanin: Option<u64>,
-    /// Do not try whether the nodes of a launch reach each other; without it they do where they have a key
+    /// Do not try whether the nodes reach each other; without it hosts do, and the nodes of a launch where they have a key
     #[arg(long)]
     pub no_reach: bool,
     /// Memory for the recordings of all nodes together; a node whose recording needs more than its part is named, and the others are judged
@@ -137,7 +137,7 @@ fn parse_given(args: &CheckArgs) -> anyhow::Result<Option<Vec<Given>>> {
     if !args.with.is_empty() || !args.recordings.is_empty() && !given.iter().all(is_recording) {
         return Ok(Some(given));
     }
-    if let Some(request) = hosts::request(&args.together, &args.ask)? {
+    if let Some(request) = hosts::request(&args.together, &args.ask, args.no_reach)? {
         return Ok(Some(vec![Given::Hosts(request)]));
     }
     // A check of recordings, or of a tree, examines no node that others wait for.

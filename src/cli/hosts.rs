@@ -94,7 +94,11 @@ pub fn ssh(args: &HostsArgs) -> anyhow::Result<Vec<String>> {
 /// # Errors
 ///
 /// Those of [`named`] and [`ssh`].
-pub fn request(together: &TogetherArgs, ask: &AskArgs) -> anyhow::Result<Option<HostsRequest>> {
+pub fn request(
+    together: &TogetherArgs,
+    ask: &AskArgs,
+    no_reach: bool,
+) -> anyhow::Result<Option<HostsRequest>> {
     let args = &together.hosts;
     let Some(names) = named(args)? else {
         return Ok(None);
@@ -106,5 +110,6 @@ pub fn request(together: &TogetherArgs, ask: &AskArgs) -> anyhow::Result<Option<
         fanout: args.fanout.into(),
         wait: together.wait,
         machine: ask.request(),
+        no_reach,
     }))
 }

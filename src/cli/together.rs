@@ -17,7 +17,7 @@ use super::output::{self, StandardError};
 use super::seconds;
 use crate::cluster::handshake::NodeIdentity;
 use crate::cluster::key::{Key, Trust};
-use crate::cluster::ssh_child::stdio;
+use crate::cluster::ssh_child::{RunAssignment, stdio};
 use crate::examine::given::{ExitOn, NodePlacement};
 use crate::examine::launch::session::{Joined, join};
 use crate::examine::launch::{addresses, addresses_of_all};
@@ -172,14 +172,37 @@ pub fn part(args: &TogetherArgs) -> anyhow::Result<Part> {
 
 /// The part that this process has by the word of who started it from another host.
 fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
-    let told = stdio::receive_assignment(env!("CARGO_PKG_VERSION"))
-        .context("no launcher tells this node's rank")?;
-    let nodes = told.nodes;
-    if nodes < 2 {
+    let told = assignment()?;
+    if told.nodes < 2 {
         return Ok(Part::Alone);
     }
+    Ok(Part::Joined(Box::new(join(
+        &placement(&told)?,
+        args.wait,
+        Some(&told),
+        &StandardError,
+    )?)))
+}
+
+/// What who started this process from another host says of its part.
+///
+/// # Errors
+///
+/// Standard input is closed.
+pub fn assignment() -> anyhow::Result<RunAssignment> {
+    stdio::receive_assignment(env!("CARGO_PKG_VERSION"))
+        .context("no launcher tells this node's rank")
+}
+
+/// A node's place by the word of who started it from another host.
+///
+/// # Errors
+///
+/// The key is none.
+pub fn placement(told: &RunAssignment) -> anyhow::Result<NodePlacement> {
+    let nodes = told.nodes;
     let key = Key::from_text(&told.key).map_err(|error| BadInput(format!("the key: {error}")))?;
-    let place = NodePlacement {
+    Ok(NodePlacement {
         own: party(told.rank, nodes, String::new()),
         nodes,
         names: told.names.clone(),
@@ -187,13 +210,7 @@ fn held(args: &TogetherArgs) -> anyhow::Result<Part> {
         host: told.host.clone(),
         port: told.port,
         understood: format!("rank {} of {nodes}, started over ssh", told.rank),
-    };
-    Ok(Part::Joined(Box::new(join(
-        &place,
-        args.wait,
-        Some(&told),
-        &StandardError,
-    )?)))
+    })
 }
 
 fn of_launch(args: &TogetherArgs, launch: &Launch) -> anyhow::Result<Option<Role>> {

@@ -1,6 +1,7 @@
 //! Runs a command on another host with the system's ssh: login, keys and routes follow the user's
 //! own ssh configuration.
 
+pub mod assignment;
 mod dialogue;
 
 use std::io::{Read, Write};

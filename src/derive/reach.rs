@@ -9,7 +9,9 @@ use crate::fact::{Facts, Id, Membership, Origin, Subject, cluster, reach};
 use crate::measure::plan::pairs::outlier_attribution::Blame;
 use crate::measure::plan::pairs::verdict::{Suspect, has_short_packets, mtu_commands, suspects};
 use crate::measure::plan::pairs::{PairDirection, Results};
-use crate::measure::plan::reach::TriedWays;
+use crate::measure::plan::reach::{TriedWays, Unreached};
+use crate::nodeset;
+use crate::sentence::{Sentence, Span};
 
 /// States what came of the ways, and gives the nodes that each accusation concerns: of two ends
 /// that do not reach each other it is neither.
@@ -42,7 +44,47 @@ pub fn state(facts: &mut Facts, tried: Option<&TriedWays>) -> Concerns {
             }
         }
     }
+    if let Some((id, blamed)) = accuse_meeting(facts, &tried.unreached)
+        && let Some(leader) = blamed
+    {
+        concerns.insert(id, vec![leader]);
+    }
     concerns
+}
+
+/// States that nodes did not reach the one at which all meet: two ends are apart, and whom several
+/// do not reach is itself to blame.
+fn accuse_meeting(facts: &mut Facts, unreached: &[Unreached]) -> Option<(Id, Option<Arc<str>>)> {
+    let first = unreached.first()?;
+    let leader: Arc<str> = first.leader.as_str().into();
+    let hosts: Vec<&str> = unreached.iter().map(|one| one.host.as_str()).collect();
+    let (name, what, blamed) = if let [one] = hosts.as_slice() {
+        let name = format!("{one}, {leader}");
+        let what = Sentence::from(Span::Node((*one).into()))
+            .then(" does not reach ")
+            .then(Span::Node(leader.clone()));
+        (name.into(), what, None)
+    } else {
+        let list = nodeset::list(&hosts);
+        let what = Sentence::from(Span::Node(leader.clone()))
+            .then(" is not reached by ")
+            .then(list);
+        (leader.clone(), what, Some(leader.clone()))
+    };
+    let id = facts.instance(
+        Subject::Reach,
+        Facts::CLUSTER,
+        &format!("meeting at {leader}"),
+    );
+    let origin = Origin::derived("the port at which the nodes meet");
+    facts.know(id, reach::PROBLEM, SuspectProblem::Unreachable, &origin);
+    facts.know(id, reach::NAME, name, &origin);
+    let why = Span::Quote(first.why.as_str().into());
+    let what = what.then_optionally(": ").then(why);
+    facts.know(id, reach::WHAT, what, &origin);
+    let both = hosts.into_iter().map(Arc::from).chain([leader]);
+    facts.know(id, reach::HOSTS, both.collect(), &origin);
+    Some((id, blamed))
 }
 
 /// Whether connections opened, and nothing passed but small packets.
@@ -146,6 +188,7 @@ mod tests {
         let tried = TriedWays {
             parts: vec![results],
             left_out: vec!["RDMA: n2 has no port".into()],
+            unreached: Vec::new(),
         };
         let concerns = state(&mut facts, Some(&tried));
         assert_eq!(facts.known(Facts::CLUSTER, cluster::TRIED), Some(true));

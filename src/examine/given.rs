@@ -83,6 +83,8 @@ pub struct HostsRequest {
     pub wait: Duration,
     /// How each is asked.
     pub machine: MachineRequest,
+    /// Whether the ways between them are not tried.
+    pub no_reach: bool,
 }
 
 /// A node's part in a launch.

@@ -1,9 +1,13 @@
 //! Hosts that are reached over ssh: each records itself, and all are judged here.
 
+pub mod ways;
+
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use self::ways::WaysOfHosts;
 use super::budget::ClusterMemory;
 use super::fresh_recordings::{FreshRecording, FreshRecordings};
 use super::given::{HostsRequest, MachineRequest};
@@ -63,6 +67,26 @@ pub(super) fn gather(
     });
     sink.progress(Progress::Done);
     all
+}
+
+/// Has the hosts that gave something try the ways between them, unless that is not wished.
+pub(super) fn try_ways(
+    request: &HostsRequest,
+    given: &[Result<HostReply, RemoteError>],
+    ends: Instant,
+    sink: &dyn Sink,
+) -> Option<WaysOfHosts> {
+    if request.no_reach || request.names.len() < 2 {
+        return None;
+    }
+    let answered = request.names.iter().zip(given);
+    let mut names: Vec<&str> = answered
+        .filter(|(_, given)| given.is_ok())
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    Some(ways::try_ways(request, &names, ends, sink))
 }
 
 /// What the shell of a host runs.
@@ -126,6 +150,7 @@ pub fn of_hosts(
     catalogue: &Catalogue,
     names: &[String],
     given: &[Result<HostReply, RemoteError>],
+    ways: Option<&WaysOfHosts>,
     memory: ClusterMemory,
     policy: &Policy,
 ) -> anyhow::Result<Report> {
@@ -173,6 +198,7 @@ pub fn of_hosts(
     };
     let read = |at: usize| many::within_limits(&format!("{} {}", at + 1, names[at]), || judge(at));
     let mut cluster = Cluster::new(catalogue, Some(clock::utc_now()));
+    cluster.has_tried(ways.map(WaysOfHosts::tried));
     many::judge_in_order(names.len(), memory, read, |at, read| {
         cluster.add_named(&names[at], read);
     });

@@ -1,7 +1,7 @@
 //! The nodes of a launch meet: each records itself, rank 0 gathers, judges, and says the verdict.
 
 mod absent_nodes;
-mod reach;
+pub mod reach;
 pub mod session;
 mod unreached;
 

@@ -302,6 +302,11 @@ impl<'c> Cluster<'c> {
         }
     }
 
+    /// The ways between the nodes, where they were tried.
+    pub(super) fn has_tried(&mut self, tried: Option<TriedWays>) {
+        self.tried = tried;
+    }
+
     /// Adds what a file gave, which is called after its node, mostly.
     fn add(&mut self, path: &Path, read: Read) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -98,6 +98,18 @@ impl BridgedHosts {
         assert!(done, "{said}");
     }
 
+    /// Drops what goes to a host and matches, between it and the bridge: no host has a rule for it.
+    pub(crate) fn drops_on_the_wire(&self, n: usize, rule: &str) {
+        let id = &self.id;
+        let (done, said) = shell(&format!(
+            "set -e; nft='ip netns exec {id} nft'; $nft add table bridge f
+            $nft add chain bridge f c '{{ type filter hook forward priority 0; }}'
+            $nft {}",
+            quoted(&format!("add rule bridge f c oifname v{n} {rule} drop"))
+        ));
+        assert!(done, "{said}");
+    }
+
     /// Gives a host a port of RoCE over its eth0, with an address of this type: files that are laid over its /sys.
     pub(crate) fn roce_port(&self, n: usize, kind: &str) {
         let gid = format!("0000:0000:0000:0000:0000:ffff:0a4d:{n:04x}\n");

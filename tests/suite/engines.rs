@@ -6,7 +6,7 @@
 
 mod over_ssh;
 mod slurm;
-mod ssh;
+pub(crate) mod ssh;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

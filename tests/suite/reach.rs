@@ -3,9 +3,11 @@
 //!
 //! Needs root, `ip`, `nft` and `unshare`; elsewhere the tests are skipped and say so.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use crate::bridged_hosts::{self, BridgedHosts};
+use crate::engines::ssh::Ssh;
 use crate::place::doctor;
 use crate::process::{Ended, Report, Running, start};
 
@@ -147,4 +149,109 @@ fn a_route_that_refuses_one_peer_is_the_cause_of_the_trials_failure() {
     );
     assert_eq!(of_ways(&report), [""; 0]);
     assert!(report.0["headline"].as_str().unwrap().contains("10.77.0.3"));
+}
+
+/// What a check of hosts over ssh says, from the first of them.
+fn of_hosts(ssh: &Ssh<'_>, hosts: &str, more: &[&str]) -> Report {
+    let ended = start(
+        ssh.doctor(&[&["check"], more].concat())
+            .args(["--hosts", hosts]),
+    )
+    .ends();
+    assert!(ended.status < 4, "{ended:?}");
+    ended.report()
+}
+
+fn can_run_over_ssh() -> bool {
+    bridged_hosts::can_run(&["ssh", "ssh-keygen", "sshd", "nft"])
+}
+
+#[test]
+fn hosts_that_are_asked_over_ssh_try_the_ways_between_them() {
+    if !can_run_over_ssh() {
+        return;
+    }
+    let net = BridgedHosts::new(4);
+    let ssh = Ssh::start(&net, 1..=4);
+    let report = of_hosts(&ssh, "n[1-4]", &[]);
+    assert_eq!(report.nodes().len(), 4);
+    assert_eq!(of_ways(&report), [""; 0]);
+    assert_eq!(area(&report).as_deref(), Some("examined"), "{:#}", report.0);
+    let report = of_hosts(&ssh, "n[1-2]", &["--no-reach"]);
+    assert_ne!(area(&report).as_deref(), Some("examined"));
+
+    // Between two that this host reaches.
+    net.shell(
+        4,
+        "nft add table inet f; nft add chain inet f c '{ type filter hook input priority 0; }'
+        nft add rule inet f c ip saddr 10.77.0.3 tcp flags '& (syn | ack) == syn' drop",
+    );
+    let report = of_hosts(&ssh, "n[1-4]", &[]);
+    assert_eq!(of_ways(&report), ["reach/unreachable"]);
+    let (sentence, _) = report.finding("reach/unreachable").unwrap();
+    let expected = "n3 to n4: no connection (no answer), the other way round there is one";
+    assert_eq!(sentence, expected);
+    net.nothing_is_left_but("sshd");
+}
+
+/// A filter that lets ssh in and nothing else is met by whoever wants to meet, and before a job is.
+#[test]
+fn a_host_that_only_ssh_reaches_is_named() {
+    if !can_run_over_ssh() {
+        return;
+    }
+    let net = BridgedHosts::new(4);
+    let ssh = Ssh::start(&net, 1..=4);
+    // Beyond what this node's rules show: on the wire.
+    net.drops_on_the_wire(3, "tcp dport != 22 tcp flags & (syn | ack) == syn");
+    let report = of_hosts(&ssh, "n3,n[1-2],n4", &[]);
+    let (sentence, nodes) = report.finding("reach/unreachable").unwrap();
+    assert!(
+        sentence.starts_with("n3 is not reached by n[1-2] and n4")
+            || sentence.starts_with("n3 is not reached by n[1-2,4]"),
+        "{sentence}"
+    );
+    assert_eq!(nodes, ["n3"]);
+    assert_eq!(report.0["exit"], 2);
+    let headline = report.0["headline"].as_str().unwrap();
+    assert!(
+        headline.starts_with("n3 is not reached by"),
+        "{headline} / {sentence}"
+    );
+    let report = of_hosts(&ssh, "n3,n1", &[]);
+    let (sentence, _) = report.finding("reach/unreachable").unwrap();
+    assert!(
+        sentence.starts_with("n1 does not reach n3: no connection to 10.77.0.3:"),
+        "{sentence}"
+    );
+    net.nothing_is_left_but("sshd");
+}
+
+/// An older doctor knows no ways: what it says of its node is judged, and that nothing was tried is said.
+#[test]
+fn hosts_with_an_older_doctor_are_judged_without_their_ways() {
+    if !can_run_over_ssh() {
+        return;
+    }
+    let net = BridgedHosts::new(2);
+    let ssh = Ssh::start(&net, 1..=2);
+    let old = net.dir().join("old");
+    let text = format!(
+        "#!/bin/bash\n[ \"$1\" != reach ] || {{ echo \"error: unrecognized subcommand 'reach'\" >&2; exit 64; }}\nexec {} \"$@\"\n",
+        doctor()
+    );
+    std::fs::write(&old, text).unwrap();
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let old = old.to_str().unwrap().to_owned();
+    let report = of_hosts(&ssh, "n[1-2]", &["--remote", &old]);
+    assert_eq!(report.nodes().len(), 2);
+    assert_eq!(of_ways(&report), [""; 0]);
+    assert_eq!(
+        area(&report).as_deref(),
+        Some("not-examined"),
+        "{:#}",
+        report.0
+    );
+    assert!(report.0.to_string().contains("unrecognized subcommand"));
+    net.nothing_is_left_but("sshd");
 }

@@ -6,7 +6,6 @@
 use crate::live::{clock, environment, own_process, random};
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +20,7 @@ use crate::cli::hosts;
 use crate::cli::input::{BadInput, BadUsage};
 use crate::cli::output::{self, say};
 use crate::cli::{definition, record, spelling};
+use crate::cluster::ssh::assignment::{assign, put_leader_first};
 use crate::cluster::ssh::{RemoteCommand, SshDialogue};
 use crate::cluster::ssh_child::RunAssignment;
 use crate::examine::given::ExitOn;
@@ -147,7 +147,7 @@ fn all(
 ) -> (Vec<SshDialogue>, Vec<(String, String)>) {
     let done = AtomicUsize::new(0);
     let start = |at: usize| {
-        let one = one(remote, &names[at]);
+        let one = remote.start_own_version(&names[at]);
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         output::progress(Progress::Counted {
             count: done as u64,
@@ -162,20 +162,6 @@ fn all(
         Err(why) => absent.push((names[at].clone(), why)),
     });
     (here, absent)
-}
-
-fn one(remote: &RemoteCommand, name: &str) -> Result<SshDialogue, String> {
-    let spoken = remote
-        .open_dialogue(name)
-        .map_err(|error| error.to_string())?;
-    let own = env!("CARGO_PKG_VERSION");
-    match spoken.version == own {
-        true => Ok(spoken),
-        false => Err(format!(
-            "the doctor there is version {}, and this one {own}",
-            spoken.version
-        )),
-    }
 }
 
 /// Says who is who, and passes on what comes of it.
@@ -203,10 +189,9 @@ fn run(
         }));
     }
     let mut nodes = here;
-    // The others would look for it on themselves.
-    let outer = nodes.iter().position(|node| !is_loopback(&node.host));
-    let at = outer.filter(|_| args.rendezvous.is_none()).unwrap_or(0);
-    nodes[..=at].rotate_right(1);
+    if args.rendezvous.is_none() {
+        put_leader_first(&mut nodes);
+    }
     let first = nodes[0].host.clone();
     let (host, port) = match &args.rendezvous {
         None => (first, 0),
@@ -231,11 +216,6 @@ fn run(
     follow(args, leader, nodes, told, said)
 }
 
-/// Whether each host takes this name for itself.
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-}
-
 /// Begins with rank 0, at whose port the others come, and ends with it.
 fn follow(
     args: &TogetherArgs,
@@ -248,28 +228,8 @@ fn follow(
     let lost =
         |why: String| anyhow::Error::from(BadInput(format!("{name}, which is rank 0: {why}")));
     leader.show_errors();
-    leader.send(&told);
-    if !others.is_empty() {
-        let port = leader
-            .wait_for_port(args.wait)
-            .map_err(|why| lost(why.to_string()))?;
-        let port = port.ok_or_else(|| {
-            let seconds = args.wait.as_secs_f64();
-            lost(format!("it said no port in {seconds:.0} s"))
-        })?;
-        for (rank, other) in (1..).zip(&mut others) {
-            other.send(&RunAssignment {
-                rank,
-                port,
-                key: told.key.clone(),
-                host: told.host.clone(),
-                nodes: told.nodes,
-                names: Vec::new(),
-                absent: Vec::new(),
-            });
-            other.discard_output();
-        }
-    }
+    assign(&mut leader, &mut others, &told, args.wait).map_err(|why| lost(why.to_string()))?;
+    others.iter_mut().for_each(SshDialogue::discard_output);
     let answer = leader.output().context("rank 0 has no output")?;
     let has_report = pass_on(answer, said)?;
     let status = leader.wait_for_exit(ENDING);
@@ -435,20 +395,6 @@ mod tests {
             of("rdma-doctor bench pairs --hostfile hosts --rendezvous n1:20600 --device rail0");
         assert_eq!(pairs.words, ["bench", "pairs", "--device=rail0"]);
         assert_eq!((pairs.record, pairs.output), (None, None));
-    }
-
-    #[test]
-    fn names_that_each_host_takes_for_itself() {
-        assert!(
-            ["localhost", "127.0.0.2", "::1"]
-                .into_iter()
-                .all(is_loopback)
-        );
-        assert!(
-            !["n1", "10.0.0.1", "localhost.example.org"]
-                .into_iter()
-                .any(is_loopback)
-        );
     }
 
     #[test]

@@ -4,11 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{MessageOfRank0, TELLING};
-use crate::cluster::rendezvous::Gathered;
+use super::session::{admitted, join};
+
+use super::{MessageOfRank0, TELLING, join_rank_0, unreached};
+use crate::cluster::rendezvous::{Gathered, JoinError};
 use crate::cluster::session::Session;
 use crate::cluster::session_steps::StepAudience;
+use crate::cluster::ssh_child::RunAssignment;
+use crate::examine::given::NodePlacement;
 use crate::examine::one::own_facts;
+use crate::examine::sink::Sink;
+use crate::examine::ways_message::WaysMessage;
 use crate::fact::{Facts, Id, Limits};
 use crate::live::worker::Progress;
 use crate::measure::plan::pairs::backend_choice::BackendRequest;
@@ -38,6 +44,38 @@ pub(super) fn begin(own: &str, mut gathered: Gathered) -> anyhow::Result<Session
     // Who does not hear it is missing soon.
     gathered.broadcast(&text, TELLING);
     Ok(Session::for_rank_0(own, gathered)?)
+}
+
+/// Takes part in a run of hosts that only try the ways between them, and gives what this node says
+/// of it.
+///
+/// # Errors
+///
+/// Rank 0's port is taken; rank 0 has no address by its name, or ended.
+pub fn of_host(
+    place: &NodePlacement,
+    told: &RunAssignment,
+    recording: &Recording,
+    wait: Duration,
+    limits: &Limits,
+    sink: &dyn Sink,
+) -> anyhow::Result<WaysMessage> {
+    let joined = if place.own.rank == 0 {
+        join(place, wait, Some(told), sink)?
+    } else {
+        match join_rank_0(place, wait, false) {
+            Ok(guest) => admitted(place, wait, guest)?,
+            Err(JoinError::Unreachable { at, error, .. }) => {
+                return Ok(WaysMessage {
+                    unreached: Some(unreached::of_listening(at, &error, recording)),
+                    ..WaysMessage::default()
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let tried = try_ways(&joined.session, recording, limits);
+    Ok(WaysMessage::of_tried_ways(&tried))
 }
 
 /// Tries the ways. All nodes call it; at rank 0 it returns what came of them.

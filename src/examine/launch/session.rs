@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::absent_nodes::absent_nodes;
 use super::{join_rank_0, listen, unreached};
 use crate::cluster::key::Trust;
+use crate::cluster::rendezvous::JoinedNode;
 use crate::cluster::session::Session;
 use crate::cluster::ssh_child::stdio;
 use crate::cluster::ssh_child::{ChildMessage, RunAssignment};
@@ -121,14 +122,26 @@ fn own_filter(place: &NodePlacement, port: u16, sink: &dyn Sink) -> Option<Strin
 }
 
 fn guest(place: &NodePlacement, wait: Duration, sink: &dyn Sink) -> anyhow::Result<Joined> {
-    let mut guest = match join_rank_0(place, wait, false) {
-        Ok(guest) => guest,
+    match join_rank_0(place, wait, false) {
+        Ok(guest) => admitted(place, wait, guest),
         Err(error) => {
             // Only now: this node's packet filter may be the reason.
             let recording = given::record(&MachineRequest::default(), None, sink)?;
-            return Err(BadInput(unreached::outward(&error, &recording, place)).into());
+            Err(BadInput(unreached::outward(&error, &recording, place)).into())
         }
-    };
+    }
+}
+
+/// A node that is connected to rank 0 hears who is there.
+///
+/// # Errors
+///
+/// Rank 0 ended.
+pub(super) fn admitted(
+    place: &NodePlacement,
+    wait: Duration,
+    mut guest: JoinedNode,
+) -> anyhow::Result<Joined> {
     guest
         .send(b"")
         .map_err(|error| BadInput(format!("rank 0 did not accept this node's card: {error}")))?;

@@ -10,4 +10,17 @@ pub struct TriedWays {
     pub parts: Vec<Results>,
     /// What was not tried, and why.
     pub left_out: Vec<String>,
+    /// Nodes that did not reach the one at which all of them meet.
+    pub unreached: Vec<Unreached>,
+}
+
+/// A node that did not reach the one at which all of them meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreached {
+    /// The node.
+    pub host: String,
+    /// The one at which they meet.
+    pub leader: String,
+    /// Where it tried, and what the kernel said.
+    pub why: String,
 }

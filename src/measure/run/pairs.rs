@@ -225,7 +225,7 @@ pub fn ping(
     wait: Duration,
 ) -> Result<Duration, String> {
     let began = clock::now();
-    let mut stream = dial::connect(from, to, wait).map_err(|e| describe_error(&e))?;
+    let mut stream = dial::connect(from, to, wait).map_err(|e| no_connection(&e))?;
     let mut answer = [0];
     let mut ask = || -> io::Result<()> {
         stream.set_read_timeout(Some(wait))?;
@@ -236,12 +236,12 @@ pub fn ping(
     match ask() {
         Ok(()) => Ok(began.elapsed()),
         Err(error) if is_late(&error) => Err("connected, but got no answer".into()),
-        Err(error) => Err(describe_error(&error)),
+        Err(error) => Err(no_connection(&error)),
     }
 }
 
 /// Why a connection failed, in a few words.
-fn describe_error(error: &io::Error) -> String {
+pub fn no_connection(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "no answer".into(),
         ErrorKind::ConnectionRefused => "refused".into(),
@@ -263,14 +263,14 @@ fn describe_error(error: &io::Error) -> String {
 pub fn measure_flow(from: IpAddr, to: SocketAddr, token: &Token, window: Duration) -> Flow {
     let round_trip = match measure_round_trip(from, to, token, window / 5) {
         Ok(least) => least,
-        Err(error) => return Flow::failed(describe_error(&error)),
+        Err(error) => return Flow::failed(no_connection(&error)),
     };
     match send_data(from, to, token, window) {
         Ok(flow) => Flow {
             round_trip_ns: u64::try_from(round_trip.as_nanos()).ok(),
             ..flow
         },
-        Err(error) => Flow::failed(describe_error(&error)),
+        Err(error) => Flow::failed(no_connection(&error)),
     }
 }
 
