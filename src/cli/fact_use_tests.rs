@@ -17,7 +17,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 29] = [
+const SHOWN_ONLY: [(&str, &str); 30] = [
     ("ib_fabric.summary", "a report names what was read by it"),
     ("cluster.tried", "the area `reach` is there by it"),
     (
@@ -69,6 +69,7 @@ const SHOWN_ONLY: [(&str, &str); 29] = [
         "gpu_nic.nic",
         "the adapter of a distance, as `nvidia-smi topo -m` names it",
     ),
+    ("netdev.pauses_sent", "what a later look is compared with"),
     (
         "path.terms",
         "what stands beside the term that binds, for who asks how a ceiling comes about",
@@ -87,12 +88,15 @@ const SHOWN_ONLY: [(&str, &str); 29] = [
     ("effect.", "what somebody measured"),
 ];
 
-/// What checks name in conditions, findings and remedies.
+/// What checks name in conditions, findings and remedies, and what areas tell.
 fn named(catalogue: &Catalogue) -> Read {
     let mut all = Read::new();
     for check in &catalogue.checks {
         all.extend(check.conditions().flat_map(|condition| condition.facts()));
         all.extend(check.finding().facts().chain(check.advice().fix.facts()));
+    }
+    for (when, text) in catalogue.areas.iter().flat_map(|area| &area.tells) {
+        all.extend(when.facts().chain(text.facts()));
     }
     all
 }

@@ -109,6 +109,12 @@ subject! {
     COUNTS_DROPS: bool = "counts_drops" from "qos";
     /// Packets that the port dropped for want of room in its buffer, since the driver was loaded. Source: ETHTOOL_GSTATS, rx_discards_phy.
     DISCARDS: u64 = "discards" from "qos";
+    /// By how much these rose between two looks whose times are not known. Only of what ethtool printed.
+    DISCARDS_ROSE: u64 = "discards_rose" from "outputs";
+    /// Pause frames sent since the driver was loaded, of the link and of all priorities. Only of what ethtool printed.
+    PAUSES_SENT: u64 = "pauses_sent" from "outputs";
+    /// By how much these rose between two looks whose times are not known.
+    PAUSES_SENT_ROSE: u64 = "pauses_sent_rose" from "outputs";
     /// How often the adapter sent pauses for so long that it gave up and dropped packets. Source: ETHTOOL_GSTATS, tx_pause_storm_error_events.
     PAUSE_STORMS: u64 = "pause_storms" from "qos";
     /// Whether the statistics were read twice.

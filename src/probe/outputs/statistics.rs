@@ -1,6 +1,6 @@
 //! What ethtool(8) counts, how a device pauses, corrects errors and helps TCP, and what a module says of itself: `-S`, `-a`, `--show-fec`, `-k`, `-m`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Output, OutputLine, named, ports};
 use crate::fact::{BitRate, Facts, Id, Subject, netdev, port};
@@ -36,6 +36,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         return;
     }
     let id = facts.instance(Subject::Netdev, node, device);
+    compare_looks(output, facts, id);
     match lines.get("rx_discards_phy") {
         Some((value, line)) => {
             facts.set(id, netdev::COUNTS_DROPS, line.known(true));
@@ -51,6 +52,74 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(id, netdev::COUNTS_DROPS, output.known(false));
         }
         None => {}
+    }
+}
+
+/// Statistics that are compared with what an earlier look showed of them.
+#[derive(Default)]
+struct Look<'o> {
+    discards: Option<(u64, OutputLine<'o>)>,
+    /// Pauses of the link, or of all priorities together.
+    pauses: Option<(u64, OutputLine<'o>)>,
+    seen: BTreeSet<&'o str>,
+}
+
+/// Each time that a statistic is printed again is another look: of a loop, or by a command that was
+/// given twice.
+fn compare_looks(output: &Output, facts: &mut Facts, id: Id) {
+    let mut look = Look::default();
+    for line in output.lines() {
+        let Some((key, value)) = line.text.split_once(':') else {
+            continue;
+        };
+        let (name, Ok(value)) = (key.trim(), value.trim().parse::<u64>()) else {
+            continue;
+        };
+        if !look.seen.insert(name) {
+            std::mem::take(&mut look).write_facts(facts, id);
+            look.seen.insert(name);
+        }
+        if name == "rx_discards_phy" {
+            look.discards = Some((value, line));
+        } else if name == "tx_pause_ctrl_phy" || is_pause_of_priority(name) {
+            let before = match look.pauses.take() {
+                Some((sum, _)) => sum,
+                None => 0,
+            };
+            look.pauses = Some((before.saturating_add(value), line));
+        }
+    }
+    look.write_facts(facts, id);
+}
+
+/// `tx_prio3_pause`.
+fn is_pause_of_priority(name: &str) -> bool {
+    let number = name
+        .strip_prefix("tx_prio")
+        .and_then(|rest| rest.strip_suffix("_pause"));
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
+}
+
+impl Look<'_> {
+    fn write_facts(self, facts: &mut Facts, id: Id) {
+        if let Some((sent, line)) = &self.pauses {
+            match facts.known(id, netdev::PAUSES_SENT) {
+                None => facts.set(id, netdev::PAUSES_SENT, line.known(*sent)),
+                Some(before) => {
+                    let rose = sent.checked_sub(before);
+                    facts.set(id, netdev::PAUSES_SENT_ROSE, line.read(rose));
+                }
+            }
+        }
+        if let Some((discards, line)) = &self.discards {
+            match facts.known(id, netdev::DISCARDS) {
+                None => facts.set(id, netdev::DISCARDS, line.known(*discards)),
+                Some(before) => {
+                    let rose = discards.checked_sub(before);
+                    facts.set(id, netdev::DISCARDS_ROSE, line.read(rose));
+                }
+            }
+        }
     }
 }
 
