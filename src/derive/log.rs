@@ -307,7 +307,9 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let (among, heads) = if !warned.is_empty() {
         (&warned, warned.clone())
     } else if failures.is_empty() {
-        let first = earliest(facts, &consequences);
+        let mut own = consequences.clone();
+        own.retain(|id| facts.known(*id, event::PASSED_ON) != Some(true));
+        let first = earliest(facts, if own.is_empty() { &consequences } else { &own });
         (&consequences, first.into_iter().collect::<Vec<_>>())
     } else {
         let is_ordered = |id: &Id| facts.known(*id, event::ORDERED) == Some(true);

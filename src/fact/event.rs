@@ -360,6 +360,8 @@ subject! {
     CLASS: LogClass = "class" from "nccl_log";
     /// What it reports about the run.
     ROLE: Role = "role" from "nccl_log";
+    /// Whether it only passes on what another library said.
+    PASSED_ON: bool = "passed_on" from "nccl_log";
     /// Whether it is the first failure of the run that was not recovered: by time where lines of several hosts have one, else by the order of the file. Of a run
     /// without a failure, the warning that unwinding follows.
     FIRST: bool = "first" from "nccl_log";

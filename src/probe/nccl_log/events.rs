@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::fields::{Fields, is_felt, is_origin, role};
+use super::fields::{Fields, is_felt, is_origin, is_relay, role};
 use super::line::{LAST_ERROR, Line};
 use super::outcome::{Failure, LinePosition, OutcomeWithProof, RunCourse, RunEndings};
 use super::{INFO, RunView, not_logged};
@@ -174,7 +174,12 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         || warned.is_some()
         || events
             .iter()
-            .any(|e| e.is_open_failure() && repeated(e.line));
+            .any(|e| e.is_open_failure() && repeated(e.line))
+        // Requests that were flushed follow from an error, and say more than who passes it on.
+        || events
+            .iter()
+            .any(|e| e.is_open() && e.class == LogClass::Completion);
+    yield_to_what_is_passed_on(&mut events);
     for event in &mut events {
         if any && matches!(event.class, LogClass::TorchNccl) || own && repeated(event.line) {
             event.role = Role::Consequence;
@@ -236,6 +241,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         let ranks = event.line.writer.map(|_| kept.processes);
         facts.know(id, fact::CLASS, event.class, &origin);
         facts.know(id, fact::ROLE, event.role, &origin);
+        facts.know(id, fact::PASSED_ON, is_relay(event.class), &origin);
         for (key, value) in [
             (fact::COUNT, Some(kept.count)),
             (fact::RANKS, ranks),
@@ -290,6 +296,29 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         facts.know(id, fact::OUTCOME, outcome, &origin);
         let known = (first.or(warned), ordered, hidden.as_ref());
         order(view, facts, id, at, event, known);
+    }
+}
+
+/// How many lines after it a relay's reason may stand.
+const REASON_WITHIN: u64 = 40;
+
+/// Makes consequences of events that pass on what another library said, where that is a failure
+/// that stands before, or soon after them.
+fn yield_to_what_is_passed_on(events: &mut [Event<'_, '_>]) {
+    // The first of each file.
+    let mut reasons: BTreeMap<usize, u64> = BTreeMap::new();
+    for event in events.iter() {
+        if event.is_open_failure() && !is_relay(event.class) {
+            let first = reasons.entry(event.line.file).or_insert(u64::MAX);
+            *first = event.line.kept.line.min(*first);
+        }
+    }
+    for event in events.iter_mut() {
+        let end = event.line.kept.line + REASON_WITHIN;
+        let has_reason = reasons.get(&event.line.file).is_some_and(|at| *at <= end);
+        if has_reason && is_relay(event.class) && event.is_open_failure() {
+            event.role = Role::Consequence;
+        }
     }
 }
 

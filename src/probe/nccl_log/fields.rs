@@ -292,6 +292,14 @@ const ORIGIN: Rows = include!(concat!(env!("OUT_DIR"), "/roles.origin.rs"));
 /// What the end of another process is felt as.
 const FELT: Rows = include!(concat!(env!("OUT_DIR"), "/roles.felt.rs"));
 
+/// Who passes on what another library said.
+const RELAY: Rows = include!(concat!(env!("OUT_DIR"), "/roles.relay.rs"));
+
+/// Whether an event of this class passes on what another library said.
+pub(super) fn is_relay(class: LogClass) -> bool {
+    RELAY.iter().any(|(name, _)| *name == class.word())
+}
+
 /// Whether a failure of this class is caused by none of another process, and none of the network.
 pub(super) fn is_origin(class: LogClass) -> bool {
     ORIGIN.iter().any(|(name, _)| *name == class.word())
