@@ -72,6 +72,9 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
         let mut met: Vec<Id> = met.into_iter().map(|(id, _)| id).collect();
         met.sort_unstable();
         met.dedup();
+        // A session of storage is called as its controller is.
+        let sessions = facts.below(node, Subject::Mount);
+        met.extend(sessions.filter(|id| facts.name(*id) == &*about));
         for id in met {
             facts.relate(event, id);
         }
