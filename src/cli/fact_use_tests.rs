@@ -17,7 +17,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 30] = [
+const SHOWN_ONLY: [(&str, &str); 31] = [
     ("ib_fabric.summary", "a report names what was read by it"),
     ("cluster.tried", "the area `reach` is there by it"),
     (
@@ -70,6 +70,7 @@ const SHOWN_ONLY: [(&str, &str); 30] = [
         "the adapter of a distance, as `nvidia-smi topo -m` names it",
     ),
     ("netdev.pauses_sent", "what a later look is compared with"),
+    ("netdev.pause_counters", "of which statistics that is"),
     (
         "path.terms",
         "what stands beside the term that binds, for who asks how a ceiling comes about",

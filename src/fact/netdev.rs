@@ -113,6 +113,8 @@ subject! {
     DISCARDS_ROSE: u64 = "discards_rose" from "outputs";
     /// Pause frames sent since the driver was loaded, of the link and of all priorities. Only of what ethtool printed.
     PAUSES_SENT: u64 = "pauses_sent" from "outputs";
+    /// The statistics that were counted for it, by name.
+    PAUSE_COUNTERS: Arc<str> = "pause_counters" from "outputs";
     /// By how much these rose between two looks whose times are not known.
     PAUSES_SENT_ROSE: u64 = "pauses_sent_rose" from "outputs";
     /// How often the adapter sent pauses for so long that it gave up and dropped packets. Source: ETHTOOL_GSTATS, tx_pause_storm_error_events.

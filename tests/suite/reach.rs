@@ -255,3 +255,24 @@ fn hosts_with_an_older_doctor_are_judged_without_their_ways() {
     assert!(report.0.to_string().contains("unrecognized subcommand"));
     net.nothing_is_left_but("sshd");
 }
+
+/// Who does not know the first host's name takes no part, and of its ways nothing is known.
+#[test]
+fn a_host_that_takes_no_part_leaves_the_area_in_part() {
+    if !can_run_over_ssh() {
+        return;
+    }
+    let net = BridgedHosts::new(3);
+    let ssh = Ssh::start(&net, 1..=3);
+    // It is ready, and ends before it meets anybody.
+    let remote = net.dir().join("ends").to_str().unwrap().to_owned();
+    let text = format!(
+        "#!/bin/bash\nif [ \"$1 $(hostname)\" = \"reach n3\" ]; then timeout 4 {0} \"$@\" 9<&0 </dev/null; exit 70; fi\nexec {0} \"$@\"\n",
+        doctor()
+    );
+    std::fs::write(&remote, text).unwrap();
+    std::fs::set_permissions(&remote, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let report = of_hosts(&ssh, "n[1-3]", &["--remote", &remote]);
+    assert_ne!(area(&report).as_deref(), Some("examined"), "{:#}", report.0);
+    net.nothing_is_left_but("sshd");
+}

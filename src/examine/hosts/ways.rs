@@ -171,7 +171,7 @@ fn run(mut nodes: Vec<SshDialogue>, ends: Instant) -> Result<WaysOfHosts, String
     let of_leader = all_of(&mut leader, MOST);
     let mut of_others = Vec::with_capacity(nodes.len());
     for node in &mut nodes {
-        of_others.push((node.host.clone(), all_of(node, MOST_OF_OTHER)));
+        of_others.push(all_of(node, MOST_OF_OTHER));
     }
     let mut ways = WaysOfHosts {
         leader: leader.host.clone(),
@@ -188,10 +188,15 @@ fn run(mut nodes: Vec<SshDialogue>, ends: Instant) -> Result<WaysOfHosts, String
             ways.left_out.push(why);
         }
     }
-    for (host, said) in of_others {
+    for (node, said) in nodes.iter_mut().zip(of_others) {
         // Rank 0 waits for all of them.
-        if let Ok(said) = said.recv_timeout(SHORTEST) {
-            ways.others.push((host, said));
+        match said.recv_timeout(SHORTEST) {
+            Ok(said) if !said.is_empty() => ways.others.push((node.host.clone(), said)),
+            // It took no part, and of its ways nothing is known.
+            _ => {
+                let why = last_word(node);
+                ways.left_out.push(format!("{}: {why}", node.host));
+            }
         }
     }
     Ok(ways)

@@ -1,6 +1,7 @@
 //! What ethtool(8) counts, how a device pauses, corrects errors and helps TCP, and what a module says of itself: `-S`, `-a`, `--show-fec`, `-k`, `-m`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Output, OutputLine, named, ports};
 use crate::fact::{BitRate, Facts, Id, Subject, netdev, port};
@@ -59,8 +60,9 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
 #[derive(Default)]
 struct Look<'o> {
     discards: Option<(u64, OutputLine<'o>)>,
-    /// Pauses of the link, or of all priorities together.
-    pauses: Option<(u64, OutputLine<'o>)>,
+    /// Pauses of the link and of priorities, by the statistic's name.
+    pauses: BTreeMap<&'o str, u64>,
+    last_pause: Option<OutputLine<'o>>,
     seen: BTreeSet<&'o str>,
 }
 
@@ -82,11 +84,8 @@ fn compare_looks(output: &Output, facts: &mut Facts, id: Id) {
         if name == "rx_discards_phy" {
             look.discards = Some((value, line));
         } else if name == "tx_pause_ctrl_phy" || is_pause_of_priority(name) {
-            let before = match look.pauses.take() {
-                Some((sum, _)) => sum,
-                None => 0,
-            };
-            look.pauses = Some((before.saturating_add(value), line));
+            look.pauses.insert(name, value);
+            look.last_pause = Some(line);
         }
     }
     look.write_facts(facts, id);
@@ -102,13 +101,32 @@ fn is_pause_of_priority(name: &str) -> bool {
 
 impl Look<'_> {
     fn write_facts(self, facts: &mut Facts, id: Id) {
-        if let Some((sent, line)) = &self.pauses {
+        if let Some(line) = &self.last_pause {
+            // What other statistics count is no rise of these.
+            let names: Arc<str> = self
+                .pauses
+                .keys()
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .into();
+            let sent = match self.pauses.get("tx_pause_ctrl_phy") {
+                Some(of_link) => *of_link,
+                None => self
+                    .pauses
+                    .values()
+                    .fold(0u64, |sum, one| sum.saturating_add(*one)),
+            };
             match facts.known(id, netdev::PAUSES_SENT) {
-                None => facts.set(id, netdev::PAUSES_SENT, line.known(*sent)),
-                Some(before) => {
+                None => {
+                    facts.set(id, netdev::PAUSES_SENT, line.known(sent));
+                    facts.set(id, netdev::PAUSE_COUNTERS, line.known(names));
+                }
+                Some(before) if facts.known(id, netdev::PAUSE_COUNTERS) == Some(names) => {
                     let rose = sent.checked_sub(before);
                     facts.set(id, netdev::PAUSES_SENT_ROSE, line.read(rose));
                 }
+                Some(_) => {}
             }
         }
         if let Some((discards, line)) = &self.discards {
