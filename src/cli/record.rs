@@ -191,7 +191,7 @@ impl ProbeArgs {
 /// An unknown probe, a tree that cannot be opened, a parent that is gone.
 pub fn probe(args: &ProbeArgs) -> anyhow::Result<Exit> {
     let find = |name: &str| PROBES.iter().chain(OF_JOBS).find(|p| p.name == name);
-    if find(&args.name).is_none() {
+    if args.name != worker::CONTROL && find(&args.name).is_none() {
         return Err(bad_usage(format!("no probe {}", args.name)));
     }
     worker::child(&args.name, &args.settings, |name, source| {

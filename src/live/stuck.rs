@@ -2,13 +2,14 @@
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::fd::IntoRawFd as _;
-use std::process::Child;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::json;
 
-use super::worker::{self, child::wait_until};
+use super::worker::{self, child, child::wait_until};
 use super::{clock, files, places};
 use crate::source::{Answer, Refusal};
 
@@ -67,20 +68,60 @@ pub(super) fn mark() {
     }
 }
 
-/// How long a killed process waits in the kernel without being woken before it hangs: on a node whose processors, disks or locks are busy it is woken sooner.
-const PERSISTS: Duration = Duration::from_secs(5);
+/// How often another process is started before a killed one that was never woken meanwhile hangs.
+const CONTROLS: u32 = 5;
+/// How long each of them may take, and how far apart they start.
+const PACE: Duration = Duration::from_secs(1);
 
-/// Which of these children, all of them killed, hang: a thread of it is in uninterruptible sleep, and is not woken for a while.
-pub(super) fn that_hang(children: &mut [&mut Child]) -> Vec<bool> {
+/// Which of these children, all of them killed, hang: a thread of it is in uninterruptible sleep and is not woken for a while, in which other processes start, read and end as ever.
+pub(super) fn that_hang(program: Option<&PathBuf>, children: &mut [&mut Child]) -> Vec<bool> {
     let before: Vec<Vec<Sleep>> = children.iter().map(|child| sleeps(child.id())).collect();
-    let until = clock::now() + PERSISTS;
+    let sleeps_any = before.iter().any(|sleeps| !sleeps.is_empty());
+    if !sleeps_any || !others_run(program) {
+        return vec![false; children.len()];
+    }
     let looked_at = children.iter_mut().zip(&before);
     let hangs = |(child, before): (&mut &mut Child, &Vec<Sleep>)| {
-        !before.is_empty()
-            && wait_until(child, until).is_none()
+        wait_until(child, clock::now()).is_none()
             && is_any_still(before, &sleeps(child.id()))
+            && is_probe(child.id())
     };
     looked_at.map(hangs).collect()
+}
+
+/// Whether processes of the same program, one after the other, start, list a directory of sysfs and end, each in its time. Where the kernel holds a lock
+/// that all wait for, or processors, memory or disks are short, they do not, and that another one waits as long proves nothing.
+fn others_run(program: Option<&PathBuf>) -> bool {
+    (0..CONTROLS).all(|_| {
+        let next = clock::now() + PACE;
+        let Ok(mut control) = child::start(program, worker::ARGUMENT, Stdio::null, as_control)
+        else {
+            return false;
+        };
+        let has_ended = wait_until(&mut control, next).is_some();
+        if !has_ended {
+            child::kill_group(&control);
+            child::wait_a_moment(&mut control);
+        }
+        std::thread::sleep(next.saturating_duration_since(clock::now()));
+        has_ended
+    })
+}
+
+fn as_control(command: &mut Command) {
+    command.args([worker::CONTROL, "--started", "0"]);
+}
+
+/// What a control does: it takes the locks of sysfs.
+pub(super) fn control() {
+    // What it finds is nothing to it.
+    let _ = super::nccl_files::names("/sys/kernel".as_ref());
+}
+
+/// Whether a process runs a probe: it has its command line. One that is still being started waits for this program's file, not for what it asks.
+fn is_probe(pid: u32) -> bool {
+    let line = files::text(None, &format!("/proc/{pid}/cmdline"));
+    line.is_some_and(|line| line.split('\0').nth(1) == Some(worker::ARGUMENT))
 }
 
 /// A thread in uninterruptible sleep.
@@ -130,10 +171,10 @@ pub(super) fn of_earlier_runs(before_ns: u64) -> Vec<StuckProcess> {
     found.dedup();
     let stuck = found.into_iter().filter_map(stuck_child);
     let mut stuck: Vec<StuckProcess> = stuck.filter(|one| one.started_ns < before_ns).collect();
-    if !stuck.is_empty() {
-        std::thread::sleep(PERSISTS);
-        stuck.retain(|one| is_any_still(&one.sleeps, &sleeps(one.pid)));
+    if stuck.is_empty() || !others_run(None) {
+        return Vec::new();
     }
+    stuck.retain(|one| is_any_still(&one.sleeps, &sleeps(one.pid)));
     stuck
 }
 
@@ -158,8 +199,7 @@ fn stuck_child(pid: u32) -> Option<StuckProcess> {
     if fields.first() != Some(&"D") || !was_killed(&text("status")?) {
         return None;
     }
-    let line = text("cmdline")?;
-    if line.split('\0').nth(1) != Some(worker::ARGUMENT) {
+    if !is_probe(pid) {
         return None;
     }
     let ticks: u64 = fields.get(19)?.parse().ok()?;
@@ -292,6 +332,8 @@ pub(super) fn ask(before_ns: u64) -> Result<Answer, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -325,6 +367,18 @@ mod tests {
         assert!(!is_any_still(&sleep(7), &[]));
         assert_eq!(sleep_of(&status("R (running)", 7)), None);
         assert_eq!(sleep_of(&status("Z (zombie)", 7)), None);
+    }
+
+    #[test]
+    fn where_others_do_not_end_either_nothing_hangs() {
+        let slow = std::env::temp_dir().join(format!("rdma-doctor-slow-{}", std::process::id()));
+        std::fs::write(&slow, "#!/bin/sh\nexec sleep 100\n").unwrap();
+        std::fs::set_permissions(&slow, PermissionsExt::from_mode(0o700)).unwrap();
+        let run = others_run(Some(&slow));
+        std::fs::remove_file(&slow).unwrap();
+        assert!(!run);
+        assert!(!others_run(Some(&PathBuf::from("/nowhere/a-program"))));
+        assert!(!is_probe(std::process::id()));
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub enum Progress<'a> {
 
 /// The argument by which this program runs a probe.
 pub const ARGUMENT: &str = "__probe";
+/// The name of the probe that asks nothing: it shows that processes start and end.
+pub const CONTROL: &str = "control";
 /// What a child writes in place of a recording's line when its probe has ended well and it can run another.
 const DONE: &str = "done";
 /// What a child writes while another one asks where it has to ask: it is not silent.
@@ -107,7 +109,7 @@ struct Running {
 }
 
 /// Kills the processes of those that were silent for too long. One that hangs in the kernel stays; one that only gets no processor, as on a busy node, ends when it does.
-fn kill(silent: &mut [&mut Running], places: Option<&Places>) {
+fn kill(silent: &mut [&mut Running], program: Option<&PathBuf>, places: Option<&Places>) {
     for running in silent.iter_mut() {
         let Some(child) = &mut running.child else {
             continue;
@@ -121,7 +123,7 @@ fn kill(silent: &mut [&mut Running], places: Option<&Places>) {
     let left = silent.iter_mut().filter(|running| running.child.is_some());
     let mut left: Vec<&mut Running> = left.map(|running| &mut **running).collect();
     let mut children: Vec<&mut Child> = left.iter_mut().filter_map(|r| r.child.as_mut()).collect();
-    let hang = stuck::that_hang(&mut children);
+    let hang = stuck::that_hang(program, &mut children);
     for (running, hangs) in left.into_iter().zip(hang) {
         running.hangs = hangs;
         if let Some(child) = running.child.as_ref().filter(|_| !hangs) {
@@ -222,7 +224,7 @@ pub fn record(plan: &Plan, mut progress: impl FnMut(Progress<'_>)) -> Recording 
         let now = clock::now();
         let silent = running.iter_mut().filter(|r| !r.closed && now >= r.ends);
         let mut silent: Vec<&mut Running> = silent.collect();
-        kill(&mut silent, places);
+        kill(&mut silent, plan.program.as_ref(), places);
         for r in silent {
             // A busy node looks like a hanging one: each probe gets a second try with twice the time.
             // One that cannot be killed would hang again.
@@ -576,6 +578,10 @@ pub fn child(
     started: &ChildSettings,
     run: impl Fn(&str, &dyn Source),
 ) -> std::io::Result<()> {
+    if first == CONTROL {
+        stuck::control();
+        return Ok(());
+    }
     let places = started
         .places
         .as_deref()
