@@ -195,6 +195,8 @@ words! {
         GpuDriverMissing = "gpu-driver-missing",
         /// A launcher or scheduler could not start processes of the job.
         LaunchFailed = "launch-failed",
+        /// ssh did not log in to another host: it is away, refuses, or does not accept who comes.
+        LoginFailed = "login-failed",
         /// The scheduler's daemons do not accept each other's credentials.
         CredentialRefused = "credential-refused",
         /// A line that looks like a failure and is known to be none.

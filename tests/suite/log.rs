@@ -969,7 +969,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 46] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 47] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -997,6 +997,7 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 46] = [
     ("log/variable-unused", "symptoms/stacks.md"),
     ("log/job-not-launched", "symptoms/stacks.md"),
     ("log/credential-refused", "symptoms/stacks.md"),
+    ("log/login-failed", "symptoms/logins.md"),
     ("log/mad-unanswered", "symptoms/stacks.md"),
     ("log/memlock-small", "symptoms/stacks.md"),
     ("log/ucx-device-missing", "symptoms/stacks.md"),
