@@ -26,7 +26,7 @@ pub enum NodesetError {
     /// A name is empty, or has a character that no host name has.
     #[error("{0:?} is not a host name")]
     Name(String),
-    /// The list stands for more than [`MOST`] names.
+    /// The list stands for more than [`MOST`] names, or than were expected.
     #[error("more than {MOST} names")]
     TooMany,
 }
@@ -40,6 +40,15 @@ pub enum NodesetError {
 ///
 /// The list is not understood, or stands for too many names.
 pub fn expand(list: &str) -> Result<Vec<String>, NodesetError> {
+    expand_at_most(list, MOST)
+}
+
+/// The same of a list that is expected to be short.
+///
+/// # Errors
+///
+/// The list is not understood, or stands for more than `most` names.
+pub fn expand_at_most(list: &str, most: usize) -> Result<Vec<String>, NodesetError> {
     let mut names = Vec::new();
     for part in split(list)? {
         let mut open = vec![String::new()];
@@ -49,8 +58,8 @@ pub fn expand(list: &str) -> Result<Vec<String>, NodesetError> {
             let Some(end) = after.find(']') else {
                 return Err(NodesetError::Bracket(part.into()));
             };
-            let numbers = numbers(&after[1..end])?;
-            if open.len().saturating_mul(numbers.len()) > MOST {
+            let numbers = numbers(&after[1..end], most)?;
+            if open.len().saturating_mul(numbers.len()) > most {
                 return Err(NodesetError::TooMany);
             }
             open = open
@@ -67,7 +76,7 @@ pub fn expand(list: &str) -> Result<Vec<String>, NodesetError> {
             }
             names.push(name);
         }
-        if names.len() > MOST {
+        if names.len() > most {
             return Err(NodesetError::TooMany);
         }
     }
@@ -101,7 +110,7 @@ fn split(list: &str) -> Result<Vec<&str>, NodesetError> {
 }
 
 /// The numbers of `01-03,7`, as text; `0-8/2` counts in steps.
-fn numbers(ranges: &str) -> Result<Vec<String>, NodesetError> {
+fn numbers(ranges: &str, most: usize) -> Result<Vec<String>, NodesetError> {
     let mut all = Vec::new();
     for range in ranges.split(',') {
         let bad = || NodesetError::Range(range.to_owned());
@@ -120,7 +129,7 @@ fn numbers(ranges: &str) -> Result<Vec<String>, NodesetError> {
         if to < from {
             return Err(NodesetError::Backwards(range.into()));
         }
-        if (to - from) / step >= MOST as u64 {
+        if (to - from) / step >= most as u64 {
             return Err(NodesetError::TooMany);
         }
         let width = first.len();
@@ -129,7 +138,7 @@ fn numbers(ranges: &str) -> Result<Vec<String>, NodesetError> {
             all.push(format!("{at:0width$}"));
             at += step;
         }
-        if all.len() > MOST {
+        if all.len() > most {
             return Err(NodesetError::TooMany);
         }
     }

@@ -56,6 +56,11 @@ impl Block {
         lines.fold(String::new(), |all, (_, line)| all + line + "\n")
     }
 
+    /// Its lines, one by one.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(|line| &*line.1)
+    }
+
     /// Whether it is of this benchmark.
     pub fn is_benchmark(&self, name: &str) -> bool {
         matches!(self.argv.as_slice(), [log, of] if log == "log" && of == name)
@@ -67,7 +72,10 @@ pub const CUT: &str = "[...]";
 
 /// Blocks that are kept of one host of a text.
 const BLOCKS: usize = 4096;
+/// Bytes of the lines that are kept once for each of the hosts that printed the same.
+const COPIED: usize = 64 << 20;
 const OUTPUTS_BOUND: &str = "more than 4096 of one host";
+const ALIKE_BOUND: &str = "more than 4096 hosts or 64 MiB that are alike";
 /// Hosts whose names are told apart before their lines.
 const HOSTS: usize = 4096;
 const HOSTS_BOUND: &str = "more than 4096 names before lines";
@@ -132,8 +140,12 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> FoundBlocks {
         splitter.close();
         let each_host = splitter.done.into_iter().flat_map(rows::split_by_host);
         found.blocks.extend(each_host);
-        let more = LeftOut::counted(splitter.left_out, "output", OUTPUTS_BOUND);
-        left_out::add(&mut found.left_out, more);
+        for more in [
+            LeftOut::counted(splitter.left_out, "output", OUTPUTS_BOUND),
+            LeftOut::counted(splitter.alike_left_out, "output", ALIKE_BOUND),
+        ] {
+            left_out::add(&mut found.left_out, more);
+        }
     }
     small_sort::by_key(&mut found.blocks, |block| {
         block.lines.first().map(|(number, _)| *number)
@@ -232,10 +244,32 @@ struct Splitter {
     left_out: u64,
     /// Whether each line of the open output begins with the name of its host.
     is_of_each: bool,
+    /// The command that ran on several hosts, whose names stand above what each printed.
+    each: Option<EachCommand>,
+    /// The other hosts that printed the same as [`Splitter::host`].
+    alike: Vec<String>,
+    /// Bytes of lines that were copied for these.
+    copied: usize,
+    /// The outputs of these for which there was no room.
+    alike_left_out: u64,
+    /// What stands before each line below the last heading.
+    indent: &'static str,
+}
+
+/// A command that ran on several hosts.
+struct EachCommand {
+    argv: Vec<String>,
+    is_piped: bool,
 }
 
 impl Splitter {
     fn line(&mut self, number: u64, text: &str, around: [&str; 2]) {
+        let inner = text.strip_prefix(self.indent).unwrap_or(text);
+        self.inner_line(number, inner, around);
+    }
+
+    /// A line without what stands before each.
+    fn inner_line(&mut self, number: u64, text: &str, around: [&str; 2]) {
         let trimmed = text.trim();
         if trimmed.starts_with("*** ls: ") {
             return;
@@ -244,11 +278,11 @@ impl Splitter {
             .iter()
             .any(|fence| trimmed.starts_with(fence));
         if is_fence || trimmed.contains("PuTTY log") {
-            self.close();
+            self.leave_each();
             return;
         }
         if let Some(prompt) = command::prompt(text) {
-            self.close();
+            self.leave_each();
             if prompt.host.is_some() {
                 self.host = prompt.host;
             }
@@ -277,16 +311,18 @@ impl Splitter {
                 self.begin_by_mark(argv);
             }
             self.since = 0;
-        } else if let Some(name) = host::heading(text, around) {
-            self.close();
-            self.host = Some(name.to_owned());
-            return;
+        } else if let Some(heading) = host::heading(text, around, self.each.is_some()) {
+            return self.below(heading);
         } else if let Some(command) = command::heading(text) {
-            self.close();
+            self.leave_each();
             self.begin(Some(command));
             return;
         }
         if let Some(open) = &mut self.open {
+            // The rule below a heading.
+            if open.lines.is_empty() && host::is_rule(text) {
+                return;
+            }
             self.since += 1;
             if open.by_mark && self.since > LINES {
                 return self.close();
@@ -301,11 +337,40 @@ impl Splitter {
         }
     }
 
+    /// What follows is no more of a command that ran on several hosts.
+    fn leave_each(&mut self) {
+        self.close();
+        if self.each.take().is_some() {
+            self.host = None;
+        }
+        self.alike.clear();
+        self.indent = "";
+    }
+
+    /// What follows is of the hosts that this heading names.
+    fn below(&mut self, heading: host::Heading) {
+        // The rule above it.
+        let lines = self.open.as_mut().map(|open| &mut open.lines);
+        if let Some(lines) = lines
+            && lines.last().is_some_and(|(_, line)| host::is_rule(line))
+        {
+            lines.pop();
+        }
+        self.close();
+        let mut hosts = heading.hosts.into_iter();
+        self.host = hosts.next();
+        self.alike = hosts.collect();
+        self.indent = heading.indent;
+        if let Some(each) = self.each.as_ref().filter(|_| heading.ran) {
+            self.push(each.argv.clone(), each.is_piped);
+        }
+    }
+
     /// An output of which the command is not shown. Lines of the kernel that others interrupted go on.
     fn begin_by_mark(&mut self, argv: &[&str]) {
         let is_same = |block: &Block| block.argv == argv && block.host == self.host;
         let before = match argv {
-            ["dmesg"] => self.done.iter().rposition(is_same),
+            ["dmesg"] if self.alike.is_empty() => self.done.iter().rposition(is_same),
             _ => None,
         };
         match before {
@@ -322,6 +387,12 @@ impl Splitter {
         let Some(command) = command else {
             return;
         };
+        if command.place == Place::OnEach {
+            self.each = Some(EachCommand {
+                argv: command.argv.clone(),
+                is_piped: command.is_piped,
+            });
+        }
         self.push(command.argv, command.is_piped);
         self.is_of_each = command.place == Place::OnEach;
         if let Some(open) = &mut self.open {
@@ -363,10 +434,28 @@ impl Splitter {
             vec![block]
         };
         for block in of_hosts {
-            if self.done.len() < BLOCKS {
-                self.done.push(block);
+            self.keep(block);
+        }
+    }
+
+    /// Keeps an output, once for each of the hosts that printed it.
+    fn keep(&mut self, block: Block) {
+        let size: usize = block.texts().map(str::len).sum();
+        let of_first = block.clone();
+        if self.done.len() < BLOCKS {
+            self.done.push(of_first);
+        } else {
+            self.left_out += 1;
+        }
+        for host in &self.alike {
+            self.copied = self.copied.saturating_add(size);
+            if self.done.len() < BLOCKS && self.copied <= COPIED {
+                self.done.push(Block {
+                    host: Some(host.clone()),
+                    ..block.clone()
+                });
             } else {
-                self.left_out += 1;
+                self.alike_left_out += 1;
             }
         }
     }

@@ -13,18 +13,52 @@ pub(super) enum Place {
     On(String),
     /// On a host that is not named.
     Elsewhere,
-    /// On several hosts; each line begins with its host's name.
+    /// On several hosts, whose names stand before or above what each printed.
     OnEach,
 }
 
 /// What runs a command elsewhere or otherwise: its own options and operands stand before it.
-const CARRIERS: [&str; 22] = [
-    "bash", "chroot", "clush", "docker", "dsh", "ip", "kubectl", "nerdctl", "nice", "nsenter",
-    "numactl", "oc", "pdsh", "podman", "pssh", "sh", "srun", "ssh", "stdbuf", "sudo", "timeout",
+const CARRIERS: [&str; 27] = [
+    "ansible",
+    "bash",
+    "chroot",
+    "clush",
+    "docker",
+    "dsh",
+    "ip",
+    "kubectl",
+    "nerdctl",
+    "nice",
+    "nsenter",
+    "numactl",
+    "oc",
+    "parallel-ssh",
+    "pdsh",
+    "podman",
+    "psh",
+    "pssh",
+    "salt",
+    "sh",
+    "srun",
+    "ssh",
+    "stdbuf",
+    "sudo",
+    "timeout",
     "watch",
+    "xdsh",
 ];
-/// What runs a command on many hosts and puts the host before each of its lines.
-const PARALLEL_SHELLS: [&str; 4] = ["pdsh", "clush", "dsh", "pssh"];
+/// What runs a command on many hosts and says the host before or above what each printed.
+const PARALLEL_SHELLS: [&str; 9] = [
+    "ansible",
+    "clush",
+    "dsh",
+    "parallel-ssh",
+    "pdsh",
+    "psh",
+    "pssh",
+    "salt",
+    "xdsh",
+];
 /// Of those that do other things too, the word by which they run a command.
 const CARRYING: [[&str; 2]; 6] = [
     ["docker", "exec"],
@@ -62,6 +96,10 @@ fn place(words: &[&str]) -> Place {
     match words.get(at) {
         Some(&"ssh") => {
             let host = operand(operands, SSH_VALUES).unwrap_or_default();
+            // A loop's variable.
+            if host.contains('$') {
+                return Place::OnEach;
+            }
             Place::On(host.rsplit('@').next().unwrap_or(host).to_owned())
         }
         Some(&"srun") => match node_list(operands) {

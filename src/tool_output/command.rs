@@ -89,12 +89,16 @@ fn split(text: &str) -> Option<(&str, &str)> {
 
 /// Reads a heading that names a command: `### ibstat`, `**ulimit -a**`, `Output of nvidia-smi topo -m:`, `==> lsmod <==`, or the command alone.
 pub(super) fn heading(text: &str) -> Option<Command> {
-    if text.starts_with([' ', '\t']) || text.len() > 120 {
+    if text.starts_with([' ', '\t']) || text.len() > 240 {
         return None;
     }
-    // nvidia-bug-report.sh writes this above the text of a file.
+    // nvidia-bug-report.sh writes this above the text of a file, and head(1) and tail(1) where they show several.
+    let of_head = text
+        .strip_prefix("==> /")
+        .and_then(|t| t.trim_end().strip_suffix(" <=="));
     if let Some(path) = text
         .strip_prefix("*** /")
+        .or(of_head)
         .filter(|path| !path.contains(' '))
     {
         let argv = vec!["cat".to_owned(), format!("/{}", path.replace("/./", "/"))];

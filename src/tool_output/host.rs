@@ -1,6 +1,7 @@
 //! The host of which a text says what follows is.
 
 use super::kernel;
+use crate::nodeset;
 
 /// Beginnings of names that devices have, and hosts have not.
 const DEVICES: [&str; 17] = [
@@ -27,10 +28,46 @@ const LEADS: [&str; 7] = [
     "host", "node", "server", "machine", "on", "from", "hostname",
 ];
 
-/// The host that a heading names: `=== n01 ===`, `## Node n01`, `On n01:`, and between two rules as
-/// dshbak(1) and clush(1) print it. `around` are the lines before and after.
-pub(super) fn heading<'t>(text: &'t str, around: [&str; 2]) -> Option<&'t str> {
-    if text.starts_with([' ', '\t']) || text.len() > 100 {
+/// A line that says whose the lines below it are.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Heading {
+    /// The hosts that printed these lines; more than one where they printed the same.
+    pub(super) hosts: Vec<String>,
+    /// Whether the command ran there.
+    pub(super) ran: bool,
+    /// What stands before each line below it.
+    pub(super) indent: &'static str,
+}
+
+impl Heading {
+    fn naming(host: &str) -> Self {
+        Heading {
+            hosts: vec![host.to_owned()],
+            ran: true,
+            indent: "",
+        }
+    }
+}
+
+/// The heading that a line is: `=== n01 ===`, `## Node n01`, `On n01:`; `n[01-03] (3)` between two rules as dshbak(1), clush(1) and xcoll(1)
+/// print it; and the lines of parallel-ssh(1) and Ansible. `around` are the lines before and after. `is_each` is whether one command ran on
+/// several hosts, of which the lines are.
+pub(super) fn heading(text: &str, around: [&str; 2], is_each: bool) -> Option<Heading> {
+    if text.starts_with([' ', '\t']) || text.len() > 2000 {
+        return None;
+    }
+    let is_ruled = around.iter().all(|line| is_rule(line));
+    let found = of_ansible(text)
+        .or_else(|| of_parallel_ssh(text))
+        .or_else(|| of_salt(text, around[1]).filter(|_| is_each))
+        .or_else(|| alike(text).filter(|_| is_ruled));
+    found.or_else(|| decorated(text, is_ruled || is_each).map(Heading::naming))
+}
+
+/// The host between marks, or behind a word for one. A bare name needs something that makes a heading of it: a colon behind it is what a package, a
+/// version and a device have, too.
+fn decorated(text: &str, may_be_bare: bool) -> Option<&str> {
+    if text.len() > 100 {
         return None;
     }
     let marks = |c: char| matches!(c, '=' | '#' | '*' | '-' | ' ' | '<' | '>' | '|' | '`' | ':');
@@ -42,18 +79,79 @@ pub(super) fn heading<'t>(text: &'t str, around: [&str; 2]) -> Option<&'t str> {
             let lead = lead.trim_matches(marks).to_lowercase();
             (LEADS.contains(&&*lead) && is_name(name)).then_some(name)
         }
-        // A bare name needs something that makes a heading of it: a colon behind it is what a
-        // package, a version and a device have, too.
         (name, None, _) => {
-            let without_colon = text.trim_end().trim_end_matches(':');
-            let is_heading = bare.len() < without_colon.len() || around.iter().all(|l| is_rule(l));
-            (is_heading && is_name(name)).then_some(name)
+            let trimmed = text.trim_end();
+            let is_marked = bare.len() < trimmed.trim_end_matches(':').len();
+            let is_bare = may_be_bare && bare.len() == trimmed.len();
+            ((is_marked || is_bare) && is_name(name)).then_some(name)
         }
         _ => None,
     }
 }
 
-fn is_rule(line: &str) -> bool {
+/// Hosts that one heading may name.
+const ALIKE: usize = 4096;
+
+/// `node[01-03] (3)`, `n1,n4`: the hosts that printed the same.
+fn alike(text: &str) -> Option<Heading> {
+    let bare = text.trim_end();
+    let list = match bare.strip_suffix(')').map(|open| open.rsplit_once(" (")) {
+        Some(counted) => counted.filter(|(_, count)| count.parse::<u32>().is_ok())?.0,
+        None => bare,
+    };
+    let hosts = nodeset::expand_at_most(list, ALIKE).ok()?;
+    let are_hosts = !list.contains(' ') && hosts.iter().all(|name| is_host(name));
+    (are_hosts && !hosts.is_empty()).then_some(Heading {
+        hosts,
+        ran: true,
+        indent: "",
+    })
+}
+
+/// `n1 | CHANGED | rc=0 >>`, `n3 | UNREACHABLE! => {`: what Ansible's command line says above what a host printed.
+fn of_ansible(text: &str) -> Option<Heading> {
+    let (name, told) = text.split_once(" | ")?;
+    let (status, more) = told.split_once(' ')?;
+    let is_status = ["CHANGED", "SUCCESS", "FAILED", "FAILED!", "UNREACHABLE!"].contains(&status);
+    let is_its = more.starts_with("| rc=") || more.starts_with("=> {");
+    (is_status && is_its && is_host(name)).then(|| Heading {
+        ran: status != "UNREACHABLE!",
+        ..Heading::naming(name)
+    })
+}
+
+/// `[2] 14:02:11 [SUCCESS] root@n2:22`, as parallel-ssh(1) has it above what a host printed.
+fn of_parallel_ssh(text: &str) -> Option<Heading> {
+    let mut words = text.splitn(5, ' ');
+    let number = words.next()?.strip_prefix('[')?.strip_suffix(']')?;
+    let is_time = words.next()?.matches(':').count() == 2;
+    let is_status = ["[SUCCESS]", "[FAILURE]"].contains(&words.next()?);
+    let name = words.next()?.rsplit('@').next()?.split(':').next()?;
+    let is_its = number.parse::<u32>().is_ok() && is_time && is_status && is_host(name);
+    is_its.then(|| Heading {
+        // ssh(1) ends so where it reaches nobody.
+        ran: words.next() != Some("Exited with error code 255"),
+        ..Heading::naming(name)
+    })
+}
+
+/// `n1:` above indented lines, as Salt prints it.
+fn of_salt(text: &str, below: &str) -> Option<Heading> {
+    let name = text.trim_end().strip_suffix(':')?;
+    let indent = "    ";
+    (is_host(name) && below.starts_with(indent)).then(|| Heading {
+        indent,
+        ..Heading::naming(name)
+    })
+}
+
+/// Whether this is a host's name, or the address by which somebody called it.
+fn is_host(name: &str) -> bool {
+    is_name(name) || name.parse::<std::net::IpAddr>().is_ok()
+}
+
+/// Whether a line is a rule above or below a heading.
+pub(super) fn is_rule(line: &str) -> bool {
     line.len() >= 5 && line.bytes().all(|b| matches!(b, b'-' | b'='))
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A fact is `HOST: SUBJECT NAME FACT = VALUE`; the host may be left out, and the name of a node.
 //!
-//! `RDMA_DOCTOR_EVIDENCE=words` runs only the cases whose headings contain these words, and prints their reports.
+//! `RDMA_DOCTOR_EVIDENCE=words` runs only the cases whose headings contain these words, or of the file of this name, and prints their reports.
 //! `RDMA_DOCTOR_REALDATA=DIR` reads captures of others, too, which the project does not hold.
 
 use std::collections::BTreeSet;
@@ -262,11 +262,14 @@ fn texts_of_tools_give_their_facts_and_causes() {
         .map(|e| e.unwrap().path())
         .collect();
     files.sort();
-    for case in files
-        .iter()
-        .flat_map(|path| cases(path))
-        .filter(|case| case.title.contains(&words))
-    {
+    let is_wanted = |path: &Path, case: &Case| {
+        case.title.contains(&words) || path.file_stem().is_some_and(|name| *name == *words)
+    };
+    let mut chosen = Vec::new();
+    for path in &files {
+        chosen.extend(cases(path).into_iter().filter(|case| is_wanted(path, case)));
+    }
+    for case in chosen {
         tried += 1;
         let is_open = case.expected.lines().any(|line| line == "open = true");
         let differences = differences(&case, &scratch);

@@ -378,4 +378,11 @@ fn bounds_of_outputs_are_said() {
     let (blocks, said) = left_out(&outputs);
     assert_eq!(blocks, 4096);
     assert_eq!(said, ["1 output was not read (more than 4096 of one host)"]);
+    let rule = "---------------";
+    let alike = |count: usize| format!("{rule}\nn[1-{count}]\n{rule}\nCA 'mlx5_0'\n");
+    assert_eq!(left_out(&alike(4096)).1, [""; 0]);
+    let (blocks, said) = left_out(&(alike(4000) + &alike(1000)));
+    assert_eq!(blocks, 4096);
+    let bound = "904 outputs were not read (more than 4096 hosts or 64 MiB that are alike)";
+    assert_eq!(said, [bound]);
 }

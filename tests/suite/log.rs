@@ -620,6 +620,7 @@ CA 'mlx5_2'
 /// What launchers and libraries say of what they cannot do, and of what they do without.
 const PROGRAMS: &str = "\
 Host key verification failed.
+There are not enough slots available in the system to satisfy the 16
 slurmd: error: Munge decode failed: Expired credential
 libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.
 ibwarn: [3412] _do_madrpc: recv failed: Connection timed out
