@@ -421,6 +421,20 @@ impl<'s> Ask<'s> {
         self.presence(&Question::List(path), fact)
     }
 
+    /// The names in a directory, and whether these are all: without its listing, those of which something was shown.
+    pub fn members(&self, path: impl Into<Arc<str>>) -> (Arc<[Arc<str>]>, Membership) {
+        let path = path.into();
+        let (names, membership) = self.names_if_any(Arc::clone(&path)).members();
+        let is_listed = match &membership {
+            Membership::Unknown(gap) => gap.why != Why::Refused(Refusal::NotRecorded),
+            Membership::Known(_) => true,
+        };
+        match is_listed {
+            true => (names, membership),
+            false => (self.source.shown_below(&path).into(), membership),
+        }
+    }
+
     /// Whether a directory's listing has the path's last name. An absent directory has no members, if *its* parent says so.
     pub fn exists(&self, path: &str) -> Fact<bool> {
         let Some((parent, name)) = path.rsplit_once('/') else {

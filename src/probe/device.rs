@@ -43,13 +43,13 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
 
 /// The names of the devices, and whether these are all.
 pub(super) fn devices(ask: &Ask<'_>) -> (Arc<[Arc<str>]>, Membership) {
-    ask.names_if_any(CLASS).members()
+    ask.members(CLASS)
 }
 
 /// The numbers of a device's ports, in order, and whether these are all.
 fn port_numbers(ask: &Ask<'_>, dir: &str) -> (Vec<u64>, Membership) {
     // Not every device of the class is one of RDMA: Intel's scif0 has no ports.
-    let (names, members) = ask.names_if_any(inside(dir, "ports")).members();
+    let (names, members) = ask.members(inside(dir, "ports"));
     match (numbers(&names), members) {
         ((numbers, Some(what)), Membership::Known(origin)) => {
             (numbers, Membership::Unknown(Gap::misread(what, origin)))

@@ -44,14 +44,14 @@ pub(super) use self::output_line::OutputLine;
 use super::{Ask, Probe, obstacle, topology};
 use crate::fact::{Fact, Facts, Id, Origin, node as of_node};
 use crate::left_out::LeftOut;
-use crate::source::{Answer, Question};
+use crate::source::{Answer, OUTPUTS, Question};
 
 /// The probe. It runs over recordings only.
 pub const PROBE: Probe = Probe::new("outputs", run).within(Duration::from_secs(5));
 
 /// Which outputs there are, and where they stand.
 pub fn question() -> Question {
-    Question::call("outputs", [])
+    Question::call(OUTPUTS, [])
 }
 
 /// What was not read of the texts in which they stood.

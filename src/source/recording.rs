@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::wire::{self, Header, Line, ProbeEnd};
-use super::{Answer, Question, Refusal, Reply, Source};
+use super::{Answer, OUTPUTS, Question, Refusal, Reply, Source};
 use crate::terminal;
 
 /// Bytes that one line may have. The longest honest line holds a firewall's ruleset.
@@ -696,6 +696,35 @@ impl Source for Replay<'_> {
             Some(entry) => entry.reply.clone(),
             None => missing(),
         }
+    }
+
+    fn shown_below(&self, directory: &str) -> Vec<Arc<str>> {
+        // Whoever records a machine lists what is there.
+        if !self
+            .recording
+            .questions
+            .contains_key(&Question::call(OUTPUTS, []))
+        {
+            return Vec::new();
+        }
+        let mut names: Vec<Arc<str>> = Vec::new();
+        for (question, entries) in &self.recording.questions {
+            let Question::Read(path) = question else {
+                continue;
+            };
+            let below = path
+                .strip_prefix(directory)
+                .and_then(|rest| rest.strip_prefix('/'));
+            let name = below.and_then(|below| below.split('/').next());
+            let is_there = entries.iter().any(|entry| entry.reply.said.is_ok());
+            if let Some(name) = name.filter(|_| is_there)
+                && !names.iter().any(|known| **known == *name)
+            {
+                names.push(name.into());
+            }
+        }
+        names.sort();
+        names
     }
 }
 

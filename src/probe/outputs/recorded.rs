@@ -644,9 +644,24 @@ fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
             Question::read("/etc/security/limits.conf"),
             answered(block.text()),
         )],
-        ("cat", [path]) if path.starts_with('/') => {
+        ("cat", [path]) if is_path(path) => {
             let said = refusal(first, "cat").map_or_else(|| answered(block.text()), Err);
             vec![(Question::read(*path), said)]
+        }
+        // Files of one line each.
+        ("cat", paths) if paths.len() == block.lines.len() => {
+            let texts = block.texts();
+            paths
+                .iter()
+                .zip(texts)
+                .filter_map(|pair| file_of_a_line(pair.0, pair.1))
+                .collect()
+        }
+        ("sysfs", _) => {
+            let pairs = block.texts().filter_map(|line| line.trim().split_once(':'));
+            pairs
+                .filter_map(|pair| file_of_a_line(pair.0, pair.1))
+                .collect()
         }
         ("ls", [.., path])
             if path.starts_with('/') && operands.iter().all(|o| *o == *path || *o == "-1") =>
@@ -666,6 +681,18 @@ fn of_files(block: &Block) -> Vec<(Question, Result<Answer, Refusal>)> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The reply of a file of which this is the only line.
+fn file_of_a_line(path: &str, line: &str) -> Option<(Question, Result<Answer, Refusal>)> {
+    let text = || Ok(Answer::Text(format!("{line}\n").into()));
+    let said = refusal(line, "cat").map_or_else(text, Err);
+    is_path(path).then(|| (Question::read(path), said))
+}
+
+/// Whether these are the letters of one file's path, and no pattern.
+fn is_path(path: &str) -> bool {
+    path.starts_with('/') && !path.contains(['*', '?', '[', '{', '$', ' '])
 }
 
 /// A word of `uname -a` behind the kernel's name: the host's name, the release.
