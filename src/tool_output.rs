@@ -52,8 +52,8 @@ impl Block {
 
     /// Its lines.
     pub fn text(&self) -> String {
-        let lines = self.lines.iter();
-        lines.fold(String::new(), |all, (_, line)| all + line + "\n")
+        self.texts()
+            .fold(String::new(), |all, line| all + line + "\n")
     }
 
     /// Its lines, one by one.
@@ -260,6 +260,10 @@ struct Splitter {
 struct EachCommand {
     argv: Vec<String>,
     is_piped: bool,
+    /// Whether a loop ran it: what says the host there is what somebody wrote.
+    is_looped: bool,
+    /// The host of the last heading.
+    last: Option<String>,
 }
 
 impl Splitter {
@@ -311,8 +315,8 @@ impl Splitter {
                 self.begin_by_mark(argv);
             }
             self.since = 0;
-        } else if let Some(heading) = host::heading(text, around, self.each.is_some()) {
-            return self.below(heading);
+        } else if let Some(heading) = host::heading(text, around, self.place_of_heading(trimmed)) {
+            return self.go_below(heading);
         } else if let Some(command) = command::heading(text) {
             self.leave_each();
             self.begin(Some(command));
@@ -348,11 +352,11 @@ impl Splitter {
     }
 
     /// What follows is of the hosts that this heading names.
-    fn below(&mut self, heading: host::Heading) {
+    fn go_below(&mut self, heading: host::Heading) {
         // The rule above it.
         let lines = self.open.as_mut().map(|open| &mut open.lines);
         if let Some(lines) = lines
-            && lines.last().is_some_and(|(_, line)| host::is_rule(line))
+            && lines.last().is_some_and(|last| host::is_rule(&last.1))
         {
             lines.pop();
         }
@@ -361,8 +365,26 @@ impl Splitter {
         self.host = hosts.next();
         self.alike = hosts.collect();
         self.indent = heading.indent;
-        if let Some(each) = self.each.as_ref().filter(|_| heading.ran) {
-            self.push(each.argv.clone(), each.is_piped);
+        let Some(each) = &mut self.each else {
+            return;
+        };
+        each.last.clone_from(&self.host);
+        if heading.ran {
+            let (argv, is_piped) = (each.argv.clone(), each.is_piped);
+            self.push(argv, is_piped);
+        }
+    }
+
+    /// Below which command this line stands.
+    fn place_of_heading(&self, line: &str) -> host::Below {
+        let looped = self.each.as_ref().filter(|each| each.is_looped);
+        let is_first = self.open.as_ref().is_some_and(|open| open.lines.is_empty());
+        host::Below {
+            is_each: self.each.is_some(),
+            may_be_bare: looped.is_some_and(|each| match &each.last {
+                Some(last) => host::are_of_one_row(last, line),
+                None => is_first,
+            }),
         }
     }
 
@@ -387,10 +409,12 @@ impl Splitter {
         let Some(command) = command else {
             return;
         };
-        if command.place == Place::OnEach {
+        if [Place::OnEach, Place::Looped].contains(&command.place) {
             self.each = Some(EachCommand {
                 argv: command.argv.clone(),
                 is_piped: command.is_piped,
+                is_looped: command.place == Place::Looped,
+                last: None,
             });
         }
         self.push(command.argv, command.is_piped);
@@ -399,7 +423,7 @@ impl Splitter {
             match command.place {
                 Place::Here => {}
                 Place::On(host) => open.host = Some(host),
-                Place::Elsewhere | Place::OnEach => open.host = None,
+                Place::Elsewhere | Place::OnEach | Place::Looped => open.host = None,
             }
         }
     }

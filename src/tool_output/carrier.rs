@@ -15,6 +15,8 @@ pub(super) enum Place {
     Elsewhere,
     /// On several hosts, whose names stand before or above what each printed.
     OnEach,
+    /// On the hosts that a loop goes through.
+    Looped,
 }
 
 /// What runs a command elsewhere or otherwise: its own options and operands stand before it.
@@ -98,7 +100,7 @@ fn place(words: &[&str]) -> Place {
             let host = operand(operands, SSH_VALUES).unwrap_or_default();
             // A loop's variable.
             if host.contains('$') {
-                return Place::OnEach;
+                return Place::Looped;
             }
             Place::On(host.rsplit('@').next().unwrap_or(host).to_owned())
         }

@@ -49,19 +49,33 @@ impl Heading {
     }
 }
 
+/// Below which command a line stands that may be a heading.
+#[derive(Clone, Copy)]
+pub(super) struct Below {
+    /// One that ran on several hosts, of which the lines are.
+    pub(super) is_each: bool,
+    /// One of a loop, which may print the host's name and nothing else.
+    pub(super) may_be_bare: bool,
+}
+
 /// The heading that a line is: `=== n01 ===`, `## Node n01`, `On n01:`; `n[01-03] (3)` between two rules as dshbak(1), clush(1) and xcoll(1)
-/// print it; and the lines of parallel-ssh(1) and Ansible. `around` are the lines before and after. `is_each` is whether one command ran on
-/// several hosts, of which the lines are.
-pub(super) fn heading(text: &str, around: [&str; 2], is_each: bool) -> Option<Heading> {
+/// print it; and the lines of parallel-ssh(1), Ansible and Salt. `around` are the lines before and after.
+pub(super) fn heading(text: &str, around: [&str; 2], below: Below) -> Option<Heading> {
     if text.starts_with([' ', '\t']) || text.len() > 2000 {
         return None;
     }
     let is_ruled = around.iter().all(|line| is_rule(line));
     let found = of_ansible(text)
         .or_else(|| of_parallel_ssh(text))
-        .or_else(|| of_salt(text, around[1]).filter(|_| is_each))
+        .or_else(|| of_salt(text, around[1]).filter(|_| below.is_each))
         .or_else(|| alike(text).filter(|_| is_ruled));
-    found.or_else(|| decorated(text, is_ruled || is_each).map(Heading::naming))
+    found.or_else(|| decorated(text, is_ruled || below.may_be_bare).map(Heading::naming))
+}
+
+/// Whether two names differ in their numbers only.
+pub(super) fn are_of_one_row(name: &str, other: &str) -> bool {
+    let digits = |c: char| c.is_ascii_digit();
+    name.trim_end_matches(digits) == other.trim_end_matches(digits)
 }
 
 /// The host between marks, or behind a word for one. A bare name needs something that makes a heading of it: a colon behind it is what a package, a
