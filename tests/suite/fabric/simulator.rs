@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::net::Net;
 use crate::place::Scratch;
+use crate::process::PATIENT;
 
 /// A simulated fabric; it ends with this value.
 pub(super) struct Simulator {
@@ -149,9 +150,14 @@ impl Simulator {
         let path = self
             .directory
             .join(format!("{}.txt", line.replace(' ', "")));
-        let output = self.run(line);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.stdout.is_empty(), "{line}: {said}");
+        // The console may not have done yet what it was told.
+        let end = Instant::now() + PATIENT;
+        let mut output = self.run(line);
+        while output.stdout.is_empty() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(Instant::now() < end, "{line}: {said}");
+            output = self.run(line);
+        }
         fs::write(&path, output.stdout).unwrap();
         path
     }
@@ -166,7 +172,7 @@ impl Drop for Simulator {
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENT;
     while !is_so() {
         assert!(
             Instant::now() < end,
