@@ -109,6 +109,10 @@ subject! {
     COUNTS_DROPS: bool = "counts_drops" from "qos";
     /// Packets that the port dropped for want of room in its buffer, since the driver was loaded. Source: ETHTOOL_GSTATS, rx_discards_phy.
     DISCARDS: u64 = "discards" from "qos";
+    /// Packets that it received damaged or could not take, since an unknown time. Only of what ethtool and ip printed.
+    RECEIVED_BADLY: u64 = "received_badly" from "outputs";
+    /// The statistic that counts these: the one that has counted most.
+    RECEIVED_BADLY_AS: Arc<str> = "received_badly_as" from "outputs";
     /// By how much these rose between two looks whose times are not known. Only of what ethtool printed.
     DISCARDS_ROSE: u64 = "discards_rose" from "outputs";
     /// Pause frames sent since the driver was loaded, of the link and of all priorities. Only of what ethtool printed.

@@ -229,6 +229,8 @@ subject! {
     ODD_IN_PASTE: bool = "odd_in_paste" from "outputs";
     /// The rate of most active ports of its type in the same output; its own where no rate is the most frequent. Only of what tools printed.
     EQUALS_RATE: BitRate = "equals_rate" from "outputs";
+    /// The rate of most active ports in the same output, where it shows neither type nor link layer. Only of what tools printed.
+    LISTED_RATE: BitRate = "listed_rate" from "outputs";
     /// What the output says of a port that is not active: "down (polling)"; "none" if it is active.
     /// Only of what tools printed.
     LISTED_AS: Arc<str> = "listed_as" from "outputs";

@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use super::device::{self, PortEntry};
+use super::netdev::{self, Texts};
 use super::{Ask, Probe, inside};
 use crate::fact::counter;
 use crate::fact::{
-    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject,
+    Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject, Why,
 };
-use crate::source::{Micros, Question};
+use crate::source::{Micros, Question, Refusal};
 
 use crate::fact::counter_table::{CounterMeaning, meaning};
 
@@ -26,79 +27,129 @@ struct First {
     value: u64,
 }
 
+/// Packets that a network device received with a wrong checksum. Source: Documentation/ABI/testing/sysfs-class-net-statistics.
+const DAMAGED: &str = "rx_crc_errors";
+
+/// What a counter said when it was read.
+struct Reading<'a> {
+    name: &'a str,
+    question: Question,
+    at: Micros,
+    value: Fact<u64>,
+}
+
+impl<'a> Reading<'a> {
+    fn asked(ask: &Ask<'_>, name: &'a str, question: Question) -> Self {
+        let (at, value) = read(ask, &question);
+        Reading {
+            name,
+            question,
+            at,
+            value,
+        }
+    }
+}
+
+/// The readings of one look.
+#[derive(Default)]
+struct Readings {
+    /// Those that answered.
+    first: Vec<First>,
+    all: Vec<Id>,
+}
+
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (ports, _) = device::ports(ask, facts, node);
-    let mut first = Vec::new();
-    let mut all = Vec::new();
+    let mut readings = Readings::default();
+    let mut texts = Texts::new(ask);
     for port in &ports {
-        let membership = counters(ask, facts, port, &mut first, &mut all);
+        let membership = readings.of_port(ask, facts, port);
         facts.set_members(Subject::Counter, port.id, membership);
+        readings.of_netdev(ask, facts, port, &mut texts);
     }
-    if all.is_empty() {
+    if readings.all.is_empty() {
         return;
     }
     match ask.sample() {
-        (_, None) => read_again(ask, facts, &first, &all),
+        (_, None) => read_again(ask, facts, &readings.first, &readings.all),
         (sampled, Some(gap)) => {
-            for id in all {
+            for id in readings.all {
                 unsampled(facts, id, sampled.clone(), &gap);
             }
         }
     }
 }
 
-/// Makes an instance of each known counter of a port, and reads it.
-fn counters(
-    ask: &Ask<'_>,
-    facts: &mut Facts,
-    port: &PortEntry,
-    first: &mut Vec<First>,
-    all: &mut Vec<Id>,
-) -> Membership {
-    let mut membership =
-        Membership::Known(Origin::derived("the listings of counters, hw_counters"));
-    for directory in ["counters", "hw_counters"] {
-        let dir = format!("{}/{directory}", port.dir);
-        let names = match ask.names_if_any(dir.as_str()) {
-            Presence::Present(names, _) => names,
-            // Soft-RoCE has no `counters`, soft-iWARP has neither.
-            Presence::Absent(_) => continue,
-            Presence::Unknown(gap) => {
-                if matches!(membership, Membership::Known(_)) {
-                    membership = Membership::Unknown(gap);
+impl Readings {
+    /// Makes an instance of each known counter of a port, and reads it.
+    fn of_port(&mut self, ask: &Ask<'_>, facts: &mut Facts, port: &PortEntry) -> Membership {
+        let mut membership =
+            Membership::Known(Origin::derived("the listings of counters, hw_counters"));
+        for directory in ["counters", "hw_counters"] {
+            let dir = format!("{}/{directory}", port.dir);
+            let names = match ask.names_if_any(dir.as_str()) {
+                Presence::Present(names, _) => names,
+                // Soft-RoCE has no `counters`, soft-iWARP has neither.
+                Presence::Absent(_) => continue,
+                Presence::Unknown(gap) => {
+                    if matches!(membership, Membership::Known(_)) {
+                        membership = Membership::Unknown(gap);
+                    }
+                    continue;
                 }
-                continue;
-            }
-        };
-        for name in names.iter() {
-            let Some(meaning) = meaning(name) else {
-                continue;
             };
-            let question = Question::read(inside(&dir, name));
-            let named = Fact::Known(Arc::clone(name), Origin::Asked(question.clone()));
-            let id = instance(facts, port.id, name, &meaning, named);
-            let (at, value) = read(ask, &question);
-            let saturated = value
-                .clone()
-                // Of the drivers' own, one may have a classic one's name and not its width.
-                .map(|value| match directory {
-                    "counters" => meaning.is_saturated(value),
-                    _ => value == u64::MAX,
-                });
-            if let Fact::Known(value, _) = value {
-                first.push(First {
-                    id,
-                    question,
-                    at,
-                    value,
-                });
+            for name in names.iter().filter(|name| meaning(name).is_some()) {
+                let reading = Reading::asked(ask, name, Question::read(inside(&dir, name)));
+                self.take(facts, port.id, reading, directory == "counters");
             }
-            facts.set(id, counter::VALUE, value);
-            facts.set(id, counter::SATURATED, saturated);
-            all.push(id);
+        }
+        membership
+    }
+
+    /// What the network device of a port counts of packets that came damaged. A recording of an earlier version does not have it.
+    fn of_netdev(
+        &mut self,
+        ask: &Ask<'_>,
+        facts: &mut Facts,
+        port: &PortEntry,
+        texts: &mut Texts<'_, '_>,
+    ) {
+        let Presence::Present(netdev, _) = netdev::netdev_of(texts, port) else {
+            return;
+        };
+        let question = Question::read(format!("{}/{netdev}/statistics/{DAMAGED}", netdev::NET));
+        let reading = Reading::asked(ask, DAMAGED, question);
+        let is_recorded = !matches!(
+            &reading.value,
+            Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::NotRecorded)
+        );
+        if is_recorded {
+            self.take(facts, port.id, reading, false);
         }
     }
-    membership
+
+    /// Makes an instance of a counter whose meaning is known. A classic one, which InfiniBand has, stops at its largest value.
+    fn take(&mut self, facts: &mut Facts, port: Id, reading: Reading<'_>, is_classic: bool) {
+        let Some(meaning) = meaning(reading.name) else {
+            return;
+        };
+        let origin = Origin::Asked(reading.question.clone());
+        let named = Fact::Known(reading.name.into(), origin);
+        let id = instance(facts, port, reading.name, &meaning, named);
+        // Of the drivers' own, one may have a classic one's name and not its width.
+        let stops = |value: u64| value == u64::MAX || is_classic && meaning.is_saturated(value);
+        facts.set(id, counter::SATURATED, reading.value.clone().map(stops));
+        if let Fact::Known(value, _) = reading.value {
+            self.first.push(First {
+                id,
+                question: reading.question,
+                at: reading.at,
+                value,
+            });
+        }
+        facts.set(id, counter::VALUE, reading.value);
+        self.all.push(id);
+    }
 }
 
 /// A port's counter of this name, which means this.

@@ -219,6 +219,7 @@ fn operstate_of(facts: &Facts, node: Id, port: Id) -> Option<Fact<OperState>> {
 pub(super) fn odd(facts: &mut Facts, node: Id) {
     let ports: Vec<Id> = facts.below(node, Subject::Port).collect();
     list_inactive(facts, node, &ports);
+    list_slower(facts, &ports);
     let mut kinds: HashMap<Kind, Equals> = HashMap::new();
     for &port in &ports {
         if let Some(kind) = kind(facts, port) {
@@ -248,6 +249,32 @@ pub(super) fn odd(facts: &mut Facts, node: Id) {
         {
             let most = equals.and_then(|equals| equals.rate).unwrap_or(own);
             facts.set(port, port::EQUALS_RATE, Fact::Known(most, origin));
+        }
+    }
+}
+
+/// Whether a port is active, and nothing says of which link layer.
+fn is_bare(facts: &Facts, port: Id) -> bool {
+    facts.known(port, port::STATE) == Some(PortState::Active)
+        && facts.known(port, port::LINK_LAYER).is_none()
+}
+
+/// Says of each active port of which only the rate is shown at which most of these run.
+fn list_slower(facts: &mut Facts, ports: &[Id]) {
+    let bare: Vec<Id> = ports
+        .iter()
+        .copied()
+        .filter(|port| is_bare(facts, *port))
+        .collect();
+    let rates: Vec<BitRate> = (bare.iter())
+        .filter_map(|port| facts.known(*port, port::RATE))
+        .collect();
+    let Some(most) = rate_of_most(&rates) else {
+        return;
+    };
+    for port in bare {
+        if let Fact::Known(_, origin) = facts.get(port, port::RATE) {
+            facts.set(port, port::LISTED_RATE, Fact::Known(most, origin));
         }
     }
 }

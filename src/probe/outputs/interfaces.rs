@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::statistics::Damage;
 use super::{Output, OutputLine};
 use crate::fact::port::OperState;
 use crate::fact::{Bytes, Facts, Id, Membership, Subject, interface, netdev};
@@ -35,6 +36,29 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         };
         let with_addresses = is(&["addr", "address", "a"]);
         interfaces(output, facts, node, &links, with_addresses);
+        received_badly(output, facts, node);
+    }
+}
+
+/// Below an interface of `ip -s link`, `RX:  bytes packets errors dropped  missed   mcast` and the numbers of these.
+fn received_badly(output: &Output, facts: &mut Facts, node: Id) {
+    let mut name = None;
+    let mut place = None;
+    for line in output.lines() {
+        if let Some(found) = head(line.text) {
+            (name, place) = (Some(found.1), None);
+            continue;
+        }
+        let mut words = line.text.split_whitespace();
+        if let (Some(name), Some(at)) = (name, place.take()) {
+            if let Some(count) = words.nth(at).and_then(|word| word.parse().ok()) {
+                let id = facts.instance(Subject::Netdev, node, name);
+                let name = "RX errors";
+                Damage { name, count, line }.state(facts, id);
+            }
+        } else if words.next() == Some("RX:") {
+            place = words.position(|word| word == "errors");
+        }
     }
 }
 

@@ -38,6 +38,17 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     }
     let id = facts.instance(Subject::Netdev, node, device);
     compare_looks(output, facts, id);
+    let mut worst: Option<Damage<'_>> = None;
+    for (name, said) in &lines {
+        let count = said.0.parse().ok().filter(|_| is_of_damage(name));
+        if let Some(count) = count.filter(|count| worst.as_ref().is_none_or(|w| w.count < *count)) {
+            let line = said.1;
+            worst = Some(Damage { name, count, line });
+        }
+    }
+    if let Some(worst) = worst {
+        worst.state(facts, id);
+    }
     match lines.get("rx_discards_phy") {
         Some((value, line)) => {
             facts.set(id, netdev::COUNTS_DROPS, line.known(true));
@@ -53,6 +64,46 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(id, netdev::COUNTS_DROPS, output.known(false));
         }
         None => {}
+    }
+}
+
+/// Words of which the name of such a statistic has one each.
+const RECEIVED: &[&str] = &["rx", "receive"];
+const DAMAGED: &[&str] = &[
+    "crc",
+    "fcs",
+    "symbol",
+    "align",
+    "frame_err",
+    "corrupt",
+    "jabber",
+];
+const ERRORS: &[&str] = &["err", "bad"];
+
+/// Whether a statistic counts packets that arrived damaged: checksums, symbols, alignment, framing, by the drivers' own names (rx_crc_errors_phy,
+/// rx_fcs_errors, rx_symbol_err_phy, rx_align_errors, rx_frame_errors). Those that a filter or the network above refused are not damaged.
+fn is_of_damage(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let has_one = |words: &&[&str]| words.iter().any(|word| lower.contains(word));
+    [RECEIVED, DAMAGED, ERRORS].iter().all(has_one)
+}
+
+/// A statistic of packets that were not received as they were sent.
+pub(super) struct Damage<'o> {
+    pub(super) name: &'o str,
+    pub(super) count: u64,
+    pub(super) line: OutputLine<'o>,
+}
+
+impl Damage<'_> {
+    /// States it of a network device.
+    pub(super) fn state(&self, facts: &mut Facts, id: Id) {
+        facts.set(id, netdev::RECEIVED_BADLY, self.line.known(self.count));
+        facts.set(
+            id,
+            netdev::RECEIVED_BADLY_AS,
+            self.line.known(self.name.into()),
+        );
     }
 }
 
