@@ -370,6 +370,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test's own program")]
     fn where_others_do_not_end_either_nothing_hangs() {
         let slow = std::env::temp_dir().join(format!("rdma-doctor-slow-{}", std::process::id()));
         std::fs::write(&slow, "#!/bin/sh\nexec sleep 100\n").unwrap();
