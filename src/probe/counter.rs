@@ -12,7 +12,7 @@ use crate::fact::counter;
 use crate::fact::{
     Fact, Facts, Gap, Id, Membership, Origin, PerSecond, Presence, Seconds, Subject, Why,
 };
-use crate::source::{Micros, Question, Refusal};
+use crate::source::{Errno, Micros, Question, Refusal};
 
 use crate::fact::counter_table::{CounterMeaning, meaning};
 
@@ -48,6 +48,10 @@ impl<'a> Reading<'a> {
             value,
         }
     }
+
+    fn is_refused(&self, refusal: &Refusal) -> bool {
+        matches!(&self.value, Fact::Unknown(gap) if gap.why == Why::Refused(refusal.clone()))
+    }
 }
 
 /// The readings of one look.
@@ -61,12 +65,11 @@ struct Readings {
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let (ports, _) = device::ports(ask, facts, node);
     let mut readings = Readings::default();
-    let mut texts = Texts::new(ask);
     for port in &ports {
         let membership = readings.of_port(ask, facts, port);
         facts.set_members(Subject::Counter, port.id, membership);
-        readings.of_netdev(ask, facts, port, &mut texts);
     }
+    readings.of_netdevs(ask, facts, &ports);
     if readings.all.is_empty() {
         return;
     }
@@ -106,25 +109,25 @@ impl Readings {
         membership
     }
 
-    /// What the network device of a port counts of packets that came damaged. A recording of an earlier version does not have it.
-    fn of_netdev(
-        &mut self,
-        ask: &Ask<'_>,
-        facts: &mut Facts,
-        port: &PortEntry,
-        texts: &mut Texts<'_, '_>,
-    ) {
-        let Presence::Present(netdev, _) = netdev::netdev_of(texts, port) else {
-            return;
-        };
-        let question = Question::read(format!("{}/{netdev}/statistics/{DAMAGED}", netdev::NET));
-        let reading = Reading::asked(ask, DAMAGED, question);
-        let is_recorded = !matches!(
-            &reading.value,
-            Fact::Unknown(gap) if gap.why == Why::Refused(Refusal::NotRecorded)
-        );
-        if is_recorded {
-            self.take(facts, port.id, reading, false);
+    /// What the network devices of the ports count of packets that came damaged. A recording of an earlier version has it of none.
+    fn of_netdevs(&mut self, ask: &Ask<'_>, facts: &mut Facts, ports: &[PortEntry]) {
+        let mut texts = Texts::new(ask);
+        let mut read = Vec::new();
+        for port in ports {
+            if let Presence::Present(netdev, _) = netdev::netdev_of(&mut texts, port) {
+                let path = format!("{}/{netdev}/statistics/{DAMAGED}", netdev::NET);
+                let reading = Reading::asked(ask, DAMAGED, Question::read(path));
+                // The device may be in another network namespace.
+                if !reading.is_refused(&Refusal::Errno(Errno::ENOENT)) {
+                    read.push((port.id, reading));
+                }
+            }
+        }
+        let not_recorded = Refusal::NotRecorded;
+        if read.iter().any(|one| !one.1.is_refused(&not_recorded)) {
+            for (port, reading) in read {
+                self.take(facts, port, reading, false);
+            }
         }
     }
 

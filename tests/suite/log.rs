@@ -970,7 +970,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 47] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 48] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -983,6 +983,7 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 47] = [
     ("log/test-of-one-rank", "symptoms"),
     ("log/test-not-joined", "symptoms"),
     ("log/pasted-port-down", "ibstat in the stream"),
+    ("log/pasted-rate-lower", "ibstat in texts"),
     ("log/pasted-gpu-missing", "lspci and nvidia-smi in texts"),
     ("log/perftest-not-connected", "perftest in the stream"),
     ("log/perftest-request-failed", "perftest in the stream"),
