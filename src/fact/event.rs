@@ -195,7 +195,7 @@ words! {
         GpuDriverMissing = "gpu-driver-missing",
         /// A launcher or scheduler could not start processes of the job.
         LaunchFailed = "launch-failed",
-        /// ssh did not log in to another host: it is away, refuses, or does not accept who comes.
+        /// ssh could not log in to another host: the host did not answer, or refused the connection or the key.
         LoginFailed = "login-failed",
         /// The scheduler's daemons do not accept each other's credentials.
         CredentialRefused = "credential-refused",
