@@ -66,6 +66,7 @@ pub mod selection;
 pub mod selector;
 pub mod service;
 pub mod setting;
+pub mod shown_output;
 pub mod stall;
 pub mod store;
 pub mod suspect;

@@ -190,6 +190,7 @@ fn state_node(recording: &Recording, facts: &mut Facts) -> Id {
             Subject::Switch,
             Subject::FabricHost,
             Subject::IbFabric,
+            Subject::ShownOutput,
             Subject::ToolResult,
         ];
         for subject in of_outputs {

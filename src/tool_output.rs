@@ -10,6 +10,7 @@ mod host;
 mod kernel;
 mod marks;
 mod rows;
+mod shell_loop;
 mod tag;
 
 use std::borrow::Cow;
@@ -21,7 +22,7 @@ use self::carrier::Place;
 pub use self::config_space::{config_spaces, function_name};
 pub use self::host::is_name as is_host_name;
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
-pub use self::marks::{STATED_PORTS, is_function, is_read, stated_ports};
+pub use self::marks::{STATED_PORTS, is_function, is_read, is_tool, stated_ports};
 use self::tag::Tag;
 use crate::left_out::{self, LeftOut};
 use crate::small_sort;
@@ -59,6 +60,15 @@ impl Block {
     /// Its lines, one by one.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(|line| &*line.1)
+    }
+
+    /// Takes the first line for the name of its host, if it can be one.
+    fn take_host(&mut self) {
+        let first = self.lines.first().map_or("", |(_, line)| line.trim());
+        if host::is_name(first) {
+            self.host.get_or_insert_with(|| first.to_owned());
+            self.lines.remove(0);
+        }
     }
 
     /// Whether it is of this benchmark.
@@ -128,6 +138,14 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> FoundBlocks {
             all.push((tag, splitter));
             all.len() - 1
         });
+        // What a parallel shell ran stands above the lines of its hosts.
+        if let Some(([(_, untagged)], tagged)) = all.split_at_mut_checked(1)
+            && let Some((_, of_host)) = place.checked_sub(1).and_then(|at| tagged.get_mut(at))
+            && of_host.above != untagged.begun
+        {
+            of_host.above = untagged.begun;
+            of_host.each_above.clone_from(&untagged.each);
+        }
         if let Some((_, splitter)) = all.get_mut(place) {
             splitter.line(one.number, rest, around);
         }
@@ -246,6 +264,14 @@ struct Splitter {
     is_of_each: bool,
     /// The command that ran on several hosts, whose names stand above what each printed.
     each: Option<EachCommand>,
+    /// Of lines that have their host before them: the command above that ran on several, and of
+    /// how many it is the last.
+    each_above: Option<EachCommand>,
+    above: usize,
+    /// Whether each host's output begins with its name.
+    says_host: bool,
+    /// Commands that began or ended.
+    begun: usize,
     /// The other hosts that printed the same as [`Splitter::host`].
     alike: Vec<String>,
     /// Bytes of lines that were copied for these.
@@ -257,11 +283,14 @@ struct Splitter {
 }
 
 /// A command that ran on several hosts.
+#[derive(Clone)]
 struct EachCommand {
     argv: Vec<String>,
     is_piped: bool,
     /// Whether a loop ran it: what says the host there is what somebody wrote.
     is_looped: bool,
+    /// The hosts of the loop, where its line tells them.
+    hosts: Vec<String>,
     /// The host of the last heading.
     last: Option<String>,
 }
@@ -344,6 +373,7 @@ impl Splitter {
     /// What follows is no more of a command that ran on several hosts.
     fn leave_each(&mut self) {
         self.close();
+        self.begun += 1;
         if self.each.take().is_some() {
             self.host = None;
         }
@@ -399,6 +429,12 @@ impl Splitter {
             Some(at) => self.open = Some(self.done.remove(at)),
             None => self.push(argv.iter().map(|&word| word.to_owned()).collect(), false),
         }
+        if let (Some(open), Some(each)) = (&mut self.open, &self.each_above)
+            && marks::may_write(&each.argv, argv)
+        {
+            (open.argv, open.is_cut) = (each.argv.clone(), each.is_piped);
+            return;
+        }
         if let Some(open) = &mut self.open {
             open.by_mark = true;
         }
@@ -409,11 +445,14 @@ impl Splitter {
         let Some(command) = command else {
             return;
         };
-        if [Place::OnEach, Place::Looped].contains(&command.place) {
+        self.begun += 1;
+        self.says_host = command.says_host;
+        if command.place.is_several() {
             self.each = Some(EachCommand {
                 argv: command.argv.clone(),
                 is_piped: command.is_piped,
-                is_looped: command.place == Place::Looped,
+                is_looped: matches!(command.place, Place::Looped(_)),
+                hosts: command.hosts,
                 last: None,
             });
         }
@@ -423,7 +462,7 @@ impl Splitter {
             match command.place {
                 Place::Here => {}
                 Place::On(host) => open.host = Some(host),
-                Place::Elsewhere | Place::OnEach | Place::Looped => open.host = None,
+                Place::Elsewhere | Place::OnEach | Place::Looped(_) => open.host = None,
             }
         }
     }
@@ -448,16 +487,24 @@ impl Splitter {
         while block.lines.last().is_some_and(is_empty) {
             block.lines.pop();
         }
-        // What has no line may have printed none, or its text was left out.
-        if block.lines.is_empty() {
+        // What has no line may have printed none, or its text was left out. Below the heading of a
+        // host beside others it printed none.
+        let is_below_heading = self.each.is_some() && !self.is_of_each && block.host.is_some();
+        if block.lines.is_empty() && !is_below_heading {
             return;
         }
         let of_hosts = if self.is_of_each {
             rows::by_name(block)
         } else {
-            vec![block]
+            match self.each.as_ref().filter(|each| each.last.is_none()) {
+                Some(each) => rows::by_turn(block, &each.hosts),
+                None => vec![block],
+            }
         };
-        for block in of_hosts {
+        for mut block in of_hosts {
+            if self.says_host {
+                block.take_host();
+            }
             self.keep(block);
         }
     }

@@ -47,6 +47,11 @@ pub enum Missing {
 pub struct Pass(());
 
 impl Outcome {
+    /// Whether the check fails, or would if a waiver did not accept it.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Outcome::Fails | Outcome::FailsIf | Outcome::Waived(_))
+    }
+
     /// The outcome in a word, as examples write it.
     pub fn word(self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@ mod clocks;
 mod figures;
 mod group;
 mod neighbours;
+mod outputs;
 mod own;
 mod property;
 mod sides;
@@ -16,7 +17,7 @@ mod table;
 
 pub use table::{Concerns, Table};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::fact::comparison::ComparedProperty;
@@ -54,6 +55,8 @@ pub struct Sample {
     figures: Vec<(ComparedProperty, f64)>,
     /// NCCL's variables; `Err` where they are not all known.
     variables: Result<Vec<(Arc<str>, TextOrReason)>, Arc<str>>,
+    /// What it printed where it is a host of a text.
+    printed: Vec<outputs::Printed>,
 }
 
 /// What tells a machine from others.
@@ -119,6 +122,7 @@ pub fn sample(facts: &Facts, node: Id) -> Sample {
         neighbours: Default::default(),
         figures: Vec::new(),
         variables: Ok(Vec::new()),
+        printed: outputs::take(facts, node),
         realm,
     };
     property::take(facts, node, &mut sample);
@@ -149,6 +153,16 @@ impl Sample {
             boot: self.boot.clone()?,
             guids: guids.map(|(_, guid, _)| Arc::clone(guid)).collect(),
         })
+    }
+
+    /// Whether others of its text printed something for a command that it ran.
+    pub fn has_outputs(&self) -> bool {
+        !self.printed.is_empty()
+    }
+
+    /// Leaves out the outputs with these lines: what a finding says of them, no comparison says again.
+    pub fn leave_out_outputs_with(&mut self, lines: &HashSet<Arc<str>>) {
+        self.printed.retain(|output| !output.holds_one_of(lines));
     }
 
     fn has(&mut self, of: ComparedProperty, group: impl Into<Arc<str>>, value: TextOrReason) {

@@ -1,5 +1,8 @@
 //! One node, or the machines and logs that are judged beside each other: facts, verdicts, report.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use super::fresh_recordings::FreshRecording;
 use crate::check::{Catalogue, Lacks, Recorded, Verdict, judge_waived};
 use crate::derive::{self, comparison};
@@ -116,12 +119,15 @@ pub(super) fn contribution(
     let mut facts = Facts::within(catalogue.limits.clone());
     let id = probe::establish(recording, &mut facts);
     derive::of_nodes(&mut facts, among as u64);
-    let sample = comparison::sample(&facts, id);
+    let mut sample = comparison::sample(&facts, id);
     let asked = fresh.and_then(|fresh| fresh.look(recording, &facts, id, &sample));
     let utc = recording.header.utc.as_str();
     let utc = asked.as_ref().map_or(utc, |asked| utc.max(&asked.now));
     let recorded_at = [(id, utc)];
     let verdicts = judge_waived(catalogue, &mut facts, &recorded_at, is_of_node);
+    if sample.has_outputs() {
+        sample.leave_out_outputs_with(&lines_of_failures(catalogue, &facts, &verdicts));
+    }
     let lacks = Lacks::of(catalogue, &facts, &verdicts);
     let node = RecordedNode {
         doubt: asked.and_then(|asked| asked.doubt),
@@ -138,6 +144,23 @@ pub(super) fn contribution(
         require,
         with_passes,
     )
+}
+
+/// The lines of texts on which failures rest.
+fn lines_of_failures(
+    catalogue: &Catalogue,
+    facts: &Facts,
+    verdicts: &[Verdict],
+) -> HashSet<Arc<str>> {
+    let mut lines = HashSet::new();
+    for verdict in verdicts.iter().filter(|one| one.outcome.is_failure()) {
+        for fact in catalogue.checks[verdict.check].evidence(facts, verdict.subject) {
+            if let Some(Origin::Logged(line)) = fact.origin {
+                lines.insert(Arc::clone(&line.text));
+            }
+        }
+    }
+    lines
 }
 
 /// Whether a check of this subject is judged for each node by itself.

@@ -108,6 +108,8 @@ words! {
         Load = "load",
         /// How much memory is free.
         Memory = "memory",
+        /// What one command printed on several hosts of a text.
+        ShownOutput = "shown-output",
         /// Whether all expected nodes are present.
         Presence = "presence",
         /// Whether what nodes gave could be judged.

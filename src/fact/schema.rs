@@ -113,6 +113,8 @@ subjects! {
     FabricHost: fabric_host;
     /// The InfiniBand fabric as a whole.
     IbFabric: ib_fabric;
+    /// What a command printed that several hosts of a text ran.
+    ShownOutput: shown_output;
     /// A waiver of the site for the node.
     Waiver: waiver;
     /// An item of the site's inventory for the node.
@@ -165,6 +167,7 @@ impl Subject {
             Subject::ToolResult => "result of a tool",
             Subject::FabricHost => "fabric host",
             Subject::IbFabric => "InfiniBand fabric",
+            Subject::ShownOutput => "output",
             Subject::Reach => "way between nodes",
             Subject::LiveJob => "running job",
             Subject::LiveRank => "rank's process",
@@ -244,6 +247,7 @@ impl Subject {
             | Subject::ToolResult
             | Subject::FabricHost
             | Subject::IbFabric
+            | Subject::ShownOutput
             | Subject::Waiver
             | Subject::Inventory => Subject::Node,
         })

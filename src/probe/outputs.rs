@@ -28,6 +28,7 @@ mod routes;
 mod self_tests;
 mod services;
 mod shell;
+mod shown;
 mod smi;
 mod statistics;
 mod subnet;
@@ -75,6 +76,9 @@ struct OutputPlace {
     /// Whether no command was shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     by_mark: bool,
+    /// Whether other hosts of its text printed something for the same command.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    of_several: bool,
 }
 
 /// The output of a command.
@@ -83,6 +87,7 @@ struct Output {
     file: Arc<str>,
     is_cut: bool,
     by_mark: bool,
+    of_several: bool,
     lines: Vec<(u64, String)>,
 }
 
@@ -164,8 +169,12 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             file: place.file,
             is_cut: place.cut,
             by_mark: place.by_mark,
+            of_several: place.of_several,
         });
     }
+    shown::state(&outputs, facts, node);
+    // What printed no line says something beside others alone.
+    outputs.retain(|output| !(output.of_several && output.lines.is_empty()));
     // The numbers of GPUs are known before the matrix that names them by these, the ports before what runs on them.
     outputs.sort_by_key(|output| match output.tool() {
         "nvidia-smi" if output.has("topo") || output.has("nvlink") => 2,

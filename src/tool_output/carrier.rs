@@ -15,8 +15,15 @@ pub(super) enum Place {
     Elsewhere,
     /// On several hosts, whose names stand before or above what each printed.
     OnEach,
-    /// On the hosts that a loop goes through.
-    Looped,
+    /// On the hosts that a loop goes through; with what names each, in which its variable is.
+    Looped(String),
+}
+
+impl Place {
+    /// Whether it is several hosts.
+    pub(super) fn is_several(&self) -> bool {
+        matches!(self, Place::OnEach | Place::Looped(_))
+    }
 }
 
 /// What runs a command elsewhere or otherwise: its own options and operands stand before it.
@@ -81,9 +88,52 @@ pub(super) fn carried<'w, 't>(words: &'w [&'t str]) -> Option<(&'w [&'t str], Pl
     }
     let from = words.iter().position(|word| *word == "--").unwrap_or(1);
     let mut behind = words.iter().skip(from);
-    let at = from + behind.position(|word| marks::is_tool(tool_name(word)))?;
+    let tool = behind.position(|word| marks::is_tool(tool_name(word)));
+    let Some(at) = tool.map(|at| from + at) else {
+        return of_each(words);
+    };
     let (own, command) = words.split_at(at);
     Some((command, place(own)))
+}
+
+/// A command that nobody knows, where it ran on several hosts.
+fn of_each<'w, 't>(words: &'w [&'t str]) -> Option<(&'w [&'t str], Place)> {
+    let shell = words.iter().position(|word| runs_on_hosts(word))?;
+    let (name, operands) = words.get(shell..)?.split_first()?;
+    let begin = begin_of_command(tool_name(name), operands)?;
+    let (own, command) = words.split_at(shell + 1 + begin);
+    let place = place(own);
+    (place.is_several() && !command.is_empty()).then_some((command, place))
+}
+
+fn runs_on_hosts(word: &str) -> bool {
+    let name = tool_name(word);
+    name == "ssh" || PARALLEL_SHELLS.contains(&name)
+}
+
+/// Where among the words behind a parallel shell, or ssh(1), the command begins that it runs.
+fn begin_of_command(shell: &str, words: &[&str]) -> Option<usize> {
+    let sign = match shell {
+        "ansible" => "-a",
+        "salt" => "cmd.run",
+        _ => "--",
+    };
+    if let Some(at) = words.iter().position(|word| *word == sign) {
+        return Some(at + 1);
+    }
+    let (values, hosts) = match shell {
+        "ansible" | "salt" => return None,
+        "ssh" => (SSH_VALUES, 1),
+        _ => (SHELL_VALUES, 0),
+    };
+    let mut operands = 0;
+    let mut is_value = false;
+    words.iter().position(|word| {
+        let is_operand = !is_value && !word.starts_with('-');
+        is_value = values.contains(word);
+        operands += usize::from(is_operand);
+        operands > hosts
+    })
 }
 
 /// Where a command runs that stands behind these words.
@@ -100,7 +150,7 @@ fn place(words: &[&str]) -> Place {
             let host = operand(operands, SSH_VALUES).unwrap_or_default();
             // A loop's variable.
             if host.contains('$') {
-                return Place::Looped;
+                return Place::Looped(host.to_owned());
             }
             Place::On(host.rsplit('@').next().unwrap_or(host).to_owned())
         }
@@ -122,6 +172,10 @@ fn place(words: &[&str]) -> Place {
 const SSH_VALUES: &[&str] = &[
     "-b", "-B", "-c", "-D", "-E", "-e", "-F", "-I", "-i", "-J", "-L", "-l", "-m", "-O", "-o", "-p",
     "-Q", "-R", "-S", "-W", "-w",
+];
+/// Those of parallel shells.
+const SHELL_VALUES: &[&str] = &[
+    "-w", "-x", "-g", "-X", "-f", "-l", "-t", "-u", "-R", "-M", "-m", "-H", "-h", "-p", "-o", "-e",
 ];
 /// Those of `kubectl exec`.
 const KUBECTL_VALUES: &[&str] = &["-n", "--namespace", "-c", "--container", "--context", "-f"];

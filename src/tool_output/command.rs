@@ -1,16 +1,20 @@
 //! The line of a command above its output: behind a prompt, or as a heading.
 
 use super::carrier::{self, Place};
-use super::marks;
+use super::{marks, shell_loop};
 
 /// A command that was run.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) argv: Vec<String>,
     /// Its output went through others, so that a part of it may be missing.
     pub(super) is_piped: bool,
     /// Where another command ran it.
     pub(super) place: Place,
+    /// The hosts of a loop, where the line tells them.
+    pub(super) hosts: Vec<String>,
+    /// Whether hostname(1) ran before it, which prints a line of its own.
+    pub(super) says_host: bool,
 }
 
 /// A line with a prompt.
@@ -106,6 +110,8 @@ pub(super) fn heading(text: &str) -> Option<Command> {
             argv,
             is_piped: false,
             place: Place::Here,
+            hosts: Vec::new(),
+            says_host: false,
         });
     }
     let bare = text.trim_matches(|c: char| {
@@ -124,7 +130,8 @@ pub(super) fn heading(text: &str) -> Option<Command> {
     // A sentence may begin with the name of a tool.
     let mut rest = command.argv.iter().skip(1);
     let is_argument = |word: &String| word.starts_with(['-', '/']) || marks::is_argument(word);
-    (rest.all(is_argument) && command.argv.len() <= 6).then_some(command)
+    let is_known = marks::is_tool(command.argv.first()?);
+    (is_known && rest.all(is_argument) && command.argv.len() <= 6).then_some(command)
 }
 
 /// Words of a shell before the command of a loop or a condition.
@@ -141,11 +148,26 @@ impl Command {
     /// Reads the first command of a tool in what somebody typed: in a loop, or behind others. Where
     /// more follow, a part of what is printed is theirs.
     fn first_of_line(text: &str) -> Option<Command> {
-        let mut parts = Command::parts(text).filter_map(Command::parse);
+        let mut parts = Command::parts(text).filter_map(Command::parse).peekable();
         let first = parts.next()?;
+        let names_host = first.argv.first().is_some_and(|tool| tool == "hostname");
+        let behind_name = parts.next_if(|_| names_host);
+        let says_host = behind_name.is_some();
+        let command = behind_name.unwrap_or_else(|| first.clone());
+        let place = match command.place {
+            Place::Here => first.place,
+            place => place,
+        };
+        let hosts = match &place {
+            Place::Looped(target) => shell_loop::hosts(text, target),
+            _ => Vec::new(),
+        };
         Some(Command {
-            is_piped: first.is_piped || parts.next().is_some(),
-            ..first
+            argv: command.argv,
+            is_piped: command.is_piped || parts.next().is_some(),
+            place,
+            hosts,
+            says_host,
         })
     }
 
@@ -163,7 +185,7 @@ impl Command {
         })
     }
 
-    /// Reads a command of a tool that is known: without `sudo`, variables, a path, what carries it to
+    /// Reads a command of a tool that is known, or of any that ran on several hosts: without `sudo`, variables, a path, what carries it to
     /// another place, and what follows a pipe.
     fn parse(text: &str) -> Option<Command> {
         let end = text.find(['|', ';', '&', '>', '<']);
@@ -190,7 +212,7 @@ impl Command {
         let (words, place) = carrier::carried(words).unwrap_or((words, Place::Here));
         let (first, rest) = words.split_first()?;
         let tool = tool_name(first);
-        if !marks::is_tool(tool) {
+        if !marks::is_tool(tool) && !place.is_several() {
             return None;
         }
         let argv = std::iter::once(&tool)
@@ -201,6 +223,8 @@ impl Command {
             argv,
             is_piped,
             place,
+            hosts: Vec::new(),
+            says_host: false,
         })
     }
 }

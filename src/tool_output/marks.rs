@@ -39,7 +39,7 @@ const SUBJECTS: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/marks.s
 const READ: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.read.rs"));
 
 /// Whether this is the name of a tool that is known.
-pub(super) fn is_tool(name: &str) -> bool {
+pub fn is_tool(name: &str) -> bool {
     COMMANDS.contains(&name)
         || MARKS
             .iter()

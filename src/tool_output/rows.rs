@@ -79,6 +79,24 @@ pub(super) fn by_name(block: Block) -> Vec<Block> {
     of_hosts
 }
 
+/// The output of each host that a loop went through, where each printed one line and no name.
+pub(super) fn by_turn(block: Block, hosts: &[String]) -> Vec<Block> {
+    if hosts.len() < 2 || block.lines.len() != hosts.len() {
+        return vec![block];
+    }
+    let mut of_hosts = Vec::with_capacity(hosts.len());
+    for (host, line) in hosts.iter().zip(block.lines) {
+        of_hosts.push(Block {
+            host: Some(host.clone()),
+            argv: block.argv.clone(),
+            is_cut: block.is_cut,
+            by_mark: block.by_mark,
+            lines: vec![line],
+        });
+    }
+    of_hosts
+}
+
 /// Rows as they are divided among hosts.
 #[derive(Default)]
 struct Rows {

@@ -53,7 +53,7 @@ const EXCUSED: &[(&str, &[&str])] = &[
     ("its output is read as a file of its own", &["ncclras"]),
     (
         "it runs another command, whose output counts",
-        &["mpirun", "sort", "srun", "ssh", "timeout", "while"],
+        &["clush", "mpirun", "sort", "srun", "ssh", "timeout", "while"],
     ),
     (
         "it tries something once, and its answer is seen at a glance",

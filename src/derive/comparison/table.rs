@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::clocks;
 use super::figures;
 use super::neighbours;
+use super::outputs::{self, PrintingHost};
 use super::sides::{self, Side};
 use super::{Machine, Realm, Sample, TextOrReason};
 use crate::fact::comparison::{self, ComparedProperty};
@@ -257,6 +258,7 @@ impl Table {
         self.hosts(facts, &mut concerns);
         self.clocks(facts, &mut concerns);
         self.outliers(facts, &mut concerns);
+        self.outputs(facts, &mut concerns);
         self.presence(facts, &mut concerns, missing);
         self.kinds(facts, &mut concerns);
         concerns
@@ -793,6 +795,29 @@ impl Table {
             };
             if !shared.parts.is_empty() {
                 self.state_shared(facts, concerns, of, shared);
+            }
+        }
+    }
+
+    /// What hosts of a text printed for one command.
+    fn outputs(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
+        let mut hosts = Vec::with_capacity(self.nodes.len());
+        for node in &mut self.nodes {
+            hosts.push(PrintingHost {
+                name: Arc::clone(&node.name),
+                printed: std::mem::take(&mut node.printed),
+            });
+        }
+        for compared in outputs::compare(&hosts) {
+            let of = ComparedProperty::ShownOutput;
+            let id = instance(facts, of, Some(&compared.command), Some("hosts of a text"));
+            let how = "what the hosts printed";
+            facts.derive(id, comparison::AGREE, compared.odd.is_empty(), how);
+            facts.derive(id, comparison::NODES, compared.hosts as u64, how);
+            facts.derive(id, comparison::SUMMARY, compared.summary, how);
+            facts.derive(id, comparison::ODD, sides::names(&compared.odd).into(), how);
+            if !compared.odd.is_empty() {
+                concerns.insert(id, compared.odd);
             }
         }
     }

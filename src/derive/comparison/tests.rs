@@ -9,6 +9,7 @@ const KIND: &str = "nodes with GPUs 10de:2330";
 fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
     let text = |text: &str| Arc::<str>::from(text);
     Sample {
+        printed: Vec::new(),
         name: text(name),
         realm: Realm::Shared(text("none")),
         boot: Some(text(&format!("boot of {name}"))),

@@ -90,13 +90,15 @@ impl Evidence {
         let tells_of_run = tells_of_run(&digest);
         let (of_log, outputs): (Vec<Block>, Vec<Block>) =
             (digest.outputs.into_iter()).partition(|block| block.tool() == "log");
+        let compared = printed_by_several(&outputs);
         for block in outputs.into_iter().filter(|block| !is_of_benchmark(block)) {
-            match tool_output::is_read(&block.argv) {
-                true => self.add_block(file, block),
-                false => {
-                    let line = block.lines.first().map_or(0, |(number, _)| *number);
-                    self.unread.push(format!("{file}:{line}: {}", block.tool()));
-                }
+            if compared.contains(&block.argv) {
+                self.add_block_of(file, block, true);
+            } else if tool_output::is_read(&block.argv) {
+                self.add_block(file, block);
+            } else if tool_output::is_tool(block.tool()) {
+                let line = block.lines.first().map_or(0, |(number, _)| *number);
+                self.unread.push(format!("{file}:{line}: {}", block.tool()));
             }
         }
         digest.outputs = of_log;
@@ -207,6 +209,13 @@ impl Evidence {
     }
 
     fn add_block(&mut self, file: &str, block: Block) {
+        if !block.lines.is_empty() {
+            self.add_block_of(file, block, false);
+        }
+    }
+
+    /// Adds an output, and whether several hosts of its text printed something for this command.
+    fn add_block_of(&mut self, file: &str, block: Block, of_several: bool) {
         let run: Vec<Arc<str>> = block.argv.iter().map(|word| word.as_str().into()).collect();
         let asked = Question::Run(run.as_slice().into());
         let called = match block.argv.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -242,6 +251,7 @@ impl Evidence {
             lines: if is_run { Vec::new() } else { lines.collect() },
             cut: block.is_cut,
             by_mark: block.by_mark,
+            of_several,
         });
         node.answer(asked, Ok(Answer::Text(block.text().into())));
     }
@@ -501,6 +511,24 @@ impl Node {
         recording.end();
         recording
     }
+}
+
+/// Hosts of which one can be the odd one.
+const SEVERAL: usize = 3;
+/// What tells of events, and of no state in which hosts could be alike.
+const EVENTS: [&str; 3] = ["dmesg", "journalctl", "log"];
+
+/// The commands for which several hosts of a text printed something.
+fn printed_by_several(outputs: &[Block]) -> BTreeSet<Vec<String>> {
+    let mut hosts: BTreeMap<&[String], BTreeSet<&str>> = BTreeMap::new();
+    for block in outputs {
+        if !EVENTS.contains(&block.tool()) {
+            let of_command = hosts.entry(&block.argv).or_default();
+            of_command.extend(block.host.as_deref());
+        }
+    }
+    hosts.retain(|_, names| names.len() >= SEVERAL);
+    hosts.into_keys().map(<[String]>::to_vec).collect()
 }
 
 /// Whether a text holds a cabling plan.
