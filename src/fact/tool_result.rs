@@ -15,6 +15,10 @@ words! {
         DiagnosisFailed = "diagnosis-failed",
         /// A unit of systemd failed.
         UnitFailed = "unit-failed",
+        /// A scheduler keeps jobs away from nodes.
+        NodeKeptOut = "node-kept-out",
+        /// A scheduler warns of an event.
+        EventWarned = "event-warned",
         /// Packets are larger than the interface sends.
         TooLargeForInterface = "too-large-for-interface",
         /// Packets are larger than a hop of the way takes.
@@ -36,6 +40,8 @@ subject! {
     ABOUT: Arc<str> = "about" from "outputs";
     /// The tool's own words.
     WORDS: Arc<str> = "words" from "outputs";
+    /// What the process that failed said itself. Source: the lines of the journal below `systemctl status`.
+    REASON: Arc<str> = "reason" from "outputs";
     /// The size of packets with their IP header. Source: ping(8), `8972(9000) bytes of data`.
     SIZE: Bytes = "size" from "outputs";
     /// The largest size that gets through, as the interface or a hop says it.

@@ -25,6 +25,7 @@ mod rdma;
 pub mod recorded;
 mod replayed;
 mod routes;
+mod schedulers;
 mod self_tests;
 mod services;
 mod shell;
@@ -207,7 +208,10 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "rdma" => rdma::state(output, facts, node),
         "perfquery" => counters::perfquery(output, facts, node),
         "sysfs" => counters::files(output, facts, node),
-        "cat" => counters::shown_files(output, facts, node),
+        "cat" => {
+            counters::shown_files(output, facts, node);
+            shell::prlimit(output, facts, node);
+        }
         "mlxlink" => mlxlink::state_port(output, facts, node),
         "mlxconfig" => mlxconfig::state_settings(output, facts, node),
         "sminfo" => subnet::manager(output, facts, node),
@@ -258,7 +262,12 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
             named::state(facts, node, named::NODE, pair, &line);
         }),
         "docker" => containers::docker(output, facts, node),
-        "kubectl" => containers::kubectl(output, facts, node),
+        "kubectl" => {
+            containers::kubectl(output, facts, node);
+            schedulers::events(output, facts, node);
+        }
+        "sinfo" => schedulers::sinfo(output, facts, node),
+        "scontrol" => schedulers::scontrol(output, facts, node),
         "nccl-topology" => {
             let (name, text) = (&*output.file, output.text());
             topology::file::printed(facts, node, name, &text, &output.origin());

@@ -245,7 +245,7 @@ pub(super) fn may_write(shown: &[String], mark: &[&str]) -> bool {
 pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     let has = |word: &str| open.iter().any(|arg| arg == word);
     // The lines of a file that the text shows.
-    if mark[0] == "limits.conf" && has("cat") {
+    if ["limits.conf", "prlimit"].contains(&mark[0]) && has("cat") {
         return true;
     }
     if open.first().map(String::as_str) != Some(mark[0]) {

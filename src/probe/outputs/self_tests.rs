@@ -9,7 +9,7 @@ use crate::fact::{Bytes, Facts, Id, Percent, Subject, tool_result};
 use crate::probe::service;
 
 /// States a result, with the tool's own words.
-fn add(
+pub(super) fn add(
     facts: &mut Facts,
     node: Id,
     kind: ToolResultKind,
@@ -214,7 +214,58 @@ pub(super) fn units(output: &Output, facts: &mut Facts, node: Id) {
         if let Some(service) = service.and_then(|name| facts.find(Subject::Service, node, name)) {
             facts.relate(id, service);
         }
+        if of_status.is_some()
+            && let Some((line, words)) = last_words(output, unit)
+        {
+            facts.set(id, tool_result::REASON, line.known(words.into()));
+        }
     }
+}
+
+/// Words of a process that says what is wrong.
+const WRONG: [&str; 9] = [
+    "fail",
+    "error",
+    "mismatch",
+    "match with",
+    "cannot",
+    "could not",
+    "unable",
+    "not found",
+    "denied",
+];
+
+/// How systemd begins what it says of a unit.
+const OF_MANAGER: [&str; 5] = [
+    "Start",
+    "Stop",
+    "Failed to start ",
+    "Scheduled restart",
+    "Unit ",
+];
+
+/// What a unit's own processes said in the lines of the journal, which stand behind an empty one:
+/// the first that says what is wrong, or else the last.
+fn last_words<'p>(output: &'p Output, unit: &str) -> Option<(OutputLine<'p>, &'p str)> {
+    let mut last = None;
+    let journal = output
+        .lines()
+        .skip_while(|line| !line.text.trim().is_empty());
+    for line in journal.skip(1) {
+        let (process, words) = line.text.split_once("]: ").unwrap_or(("", line.text));
+        let is_manager = process.contains(" systemd[")
+            || words.starts_with(unit)
+            || OF_MANAGER.iter().any(|begin| words.starts_with(begin));
+        if is_manager || words.trim().is_empty() {
+            continue;
+        }
+        let lower = words.to_ascii_lowercase();
+        if WRONG.iter().any(|word| lower.contains(word)) {
+            return Some((line, words.trim()));
+        }
+        last = Some((line, words.trim()));
+    }
+    last
 }
 
 #[cfg(test)]

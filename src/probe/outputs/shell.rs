@@ -43,8 +43,8 @@ pub(super) fn architecture(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
-/// `MEMLOCK max locked-in-memory address space 67108864 67108864 bytes`: what is in force, then what
-/// the process may raise it to.
+/// `MEMLOCK max locked-in-memory address space 67108864 67108864 bytes`, and `Max locked memory` of
+/// /proc/PID/limits: what is in force, then what the process may raise it to.
 pub(super) fn prlimit(output: &Output, facts: &mut Facts, node: Id) {
     for line in output.lines() {
         let words: Vec<&str> = line.text.split_whitespace().collect();
@@ -56,11 +56,13 @@ pub(super) fn prlimit(output: &Output, facts: &mut Facts, node: Id) {
             "unlimited" => Some(u64::MAX),
             value => value.parse::<u64>().ok(),
         };
-        match words.first() {
-            Some(&"MEMLOCK") => {
+        match words.as_slice() {
+            ["MEMLOCK", ..] | ["Max", "locked", "memory", ..] => {
                 facts.set(node, of_node::MEMLOCK, line.read(number.map(Bytes)));
             }
-            Some(&"NOFILE") => facts.set(node, of_node::NOFILE, line.read(number)),
+            ["NOFILE", ..] | ["Max", "open", "files", ..] => {
+                facts.set(node, of_node::NOFILE, line.read(number))
+            }
             _ => {}
         }
     }

@@ -40,6 +40,9 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
             }
         }
     }
+    if let [section] = sections.as_slice() {
+        picked(facts, node, section, output);
+    }
     let count = known.len() as u64;
     if count > 0 && attached.is_some_and(|(attached, _)| attached == count) {
         facts.set_members(Subject::Gpu, node, Membership::Known(output.origin()));
@@ -48,6 +51,35 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
         for (number, id) in (0..).zip(known) {
             facts.set(id, gpu::INDEX, output.known(number));
         }
+    }
+}
+
+/// Lines that somebody picked below the heading of a GPU, which the command may name.
+fn picked(facts: &mut Facts, node: Id, section: &Section<'_>, output: &Output) {
+    let is_of_machine = section
+        .find(&["driver_version", "attached_gpus"], text)
+        .is_some();
+    let Some(first) = section.fields.first().filter(|_| !is_of_machine) else {
+        return;
+    };
+    let mut behind = output
+        .argv
+        .iter()
+        .skip_while(|word| !["-i", "--id"].contains(&&***word));
+    let asked = behind.nth(1).and_then(|number| number.parse::<u64>().ok());
+    let name = match asked {
+        Some(index) => matrix::name_of(facts, node, &format!("GPU{index}")),
+        None => format!("GPU of line {}", first.line.number).into(),
+    };
+    let id = numbered(facts, node, &name, output);
+    state(facts, id, section);
+    counts_errors(facts, id, output);
+}
+
+/// What counts errors has them corrected.
+fn counts_errors(facts: &mut Facts, id: Id, output: &Output) {
+    if facts.known(id, gpu::ECC_UNCORRECTED).is_some() {
+        facts.set(id, gpu::ECC, output.known(GpuMode::On));
     }
 }
 
@@ -72,10 +104,7 @@ pub(super) fn csv(output: &Output, facts: &mut Facts, node: Id) {
             (None, None) => continue,
         };
         state(facts, id, &section);
-        // What counts errors has them corrected.
-        if facts.known(id, gpu::ECC_UNCORRECTED).is_some() {
-            facts.set(id, gpu::ECC, output.known(GpuMode::On));
-        }
+        counts_errors(facts, id, output);
     }
 }
 

@@ -1,0 +1,75 @@
+//! What schedulers say of nodes and pods: sinfo(1) and scontrol(1) of Slurm, the events of
+//! Kubernetes.
+
+use super::Output;
+use super::self_tests::add;
+use crate::fact::tool_result::ToolResultKind;
+use crate::fact::{Facts, Id};
+
+/// `RDMA link down  slurm  2026-11-21T08:00:01  gpu023`, as `sinfo -R` lists it; with `-l` the state
+/// is before the nodes.
+pub(super) fn sinfo(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let Some(time) = words.iter().rposition(|word| is_time(word)) else {
+            continue;
+        };
+        // Behind the reason stands who gave it.
+        if let (Some(reason @ [_, ..]), Some(nodes)) = (words.get(..time - 1), words.last())
+            && time + 1 < words.len()
+        {
+            let kind = ToolResultKind::NodeKeptOut;
+            add(facts, node, kind, nodes, (&line, &reason.join(" ")));
+        }
+    }
+}
+
+/// `2026-11-21T08:00:01`
+fn is_time(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    bytes.len() == 19 && bytes[10] == b'T' && bytes[13] == b':' && bytes[4] == b'-'
+}
+
+/// `scontrol show node`: a state with a flag that keeps jobs away, and the reason.
+pub(super) fn scontrol(output: &Output, facts: &mut Facts, node: Id) {
+    let mut name = "";
+    let mut is_out = false;
+    for line in output.lines() {
+        for word in line.text.split_whitespace() {
+            if let Some(named) = word.strip_prefix("NodeName=") {
+                name = named;
+                is_out = false;
+            } else if let Some(state) = word.strip_prefix("State=") {
+                is_out = ["DRAIN", "DOWN", "FAIL", "NOT_RESPONDING"]
+                    .iter()
+                    .any(|flag| state.contains(flag));
+            }
+        }
+        if let Some((_, told)) = line.text.split_once("Reason=")
+            && is_out
+            && !name.is_empty()
+        {
+            let reason = told.rsplit_once(" [").map_or(told, |(reason, _)| reason);
+            let kind = ToolResultKind::NodeKeptOut;
+            add(facts, node, kind, name, (&line, reason.trim()));
+        }
+    }
+}
+
+/// The warnings among the events of `kubectl describe` and `kubectl get events`: columns with two
+/// spaces between.
+pub(super) fn events(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let columns = line.text.split("  ").map(str::trim);
+        let columns: Vec<&str> = columns.filter(|column| !column.is_empty()).collect();
+        let Some(at) = columns.iter().position(|column| *column == "Warning") else {
+            continue;
+        };
+        // Two columns that are as wide as their words have one space between.
+        if let [reason, .., message] = columns.get(at + 1..).unwrap_or_default() {
+            let kind = ToolResultKind::EventWarned;
+            let first = reason.split(' ').next().unwrap_or(reason);
+            add(facts, node, kind, first, (&line, message));
+        }
+    }
+}
