@@ -97,8 +97,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "nfsstat",
             "nvme",
             "quota",
-            "scontrol",
-            "sinfo",
             "smartctl",
         ],
     ),
