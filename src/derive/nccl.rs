@@ -7,6 +7,7 @@ mod dictionary;
 mod hca;
 pub(super) mod interface;
 mod list;
+mod matrix;
 mod meaning;
 #[cfg(test)]
 mod tests;
@@ -56,6 +57,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Selection, node, members);
     choose_interface(facts, node, chosen, &versions);
     choose_hcas(facts, node, chosen, &ports, &versions);
+    matrix::derive(facts, node);
     relate(facts, node, chosen);
 }
 
