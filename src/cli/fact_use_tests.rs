@@ -17,7 +17,7 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 32] = [
+const SHOWN_ONLY: [(&str, &str); 31] = [
     ("ib_fabric.summary", "a report names what was read by it"),
     ("shown_output.", "hosts of a text are compared by it"),
     ("cluster.tried", "the area `reach` is there by it"),
@@ -65,10 +65,6 @@ const SHOWN_ONLY: [(&str, &str); 32] = [
     (
         "node.cuda_dma_buf",
         "decides node.gpudirect where CUDA was asked and no peer memory module is loaded, as in no fixture",
-    ),
-    (
-        "gpu_nic.nic",
-        "the adapter of a distance, as `nvidia-smi topo -m` names it",
     ),
     ("netdev.pauses_sent", "what a later look is compared with"),
     ("netdev.pause_counters", "of which statistics that is"),

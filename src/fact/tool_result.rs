@@ -19,6 +19,8 @@ words! {
         NodeKeptOut = "node-kept-out",
         /// A scheduler warns of an event.
         EventWarned = "event-warned",
+        /// The way to an address passes the network of another interface, in which it is.
+        RouteBesideNetwork = "route-beside-network",
         /// Packets are larger than the interface sends.
         TooLargeForInterface = "too-large-for-interface",
         /// Packets are larger than a hop of the way takes.

@@ -2,6 +2,7 @@
 //! other probes state of the machine itself. What another probe knows stays.
 
 mod amd;
+mod asked_route;
 mod bridging;
 mod containers;
 mod counters;
@@ -192,6 +193,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     filter::state(&outputs, facts, node);
     fabric::state_fabric(&outputs, facts, node);
     routes::state(ask, &outputs, facts, node);
+    asked_route::state(&outputs, facts, node);
     devices::odd(facts, node);
     summary::state_outputs(&outputs, facts, node);
     missing_gpus::state(&outputs, facts, node);
@@ -255,7 +257,8 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
             services::systemctl(output, facts, node);
             self_tests::units(output, facts, node);
         }
-        "ping" | "ping6" => self_tests::ping(output, facts, node),
+        "timedatectl" => services::clock(output, facts, node),
+        "ping" | "ping6" | "ibping" => self_tests::ping(output, facts, node),
         "dcgmi" => self_tests::dcgmi(output, facts, node),
         "ufw" => output.lines().for_each(|line| {
             let pair = line.text.split_once(':').unwrap_or_default();

@@ -114,7 +114,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "lsblk",
             "modinfo",
             "ofed_info",
-            "timedatectl",
         ],
     ),
     (

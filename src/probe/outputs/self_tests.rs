@@ -44,6 +44,12 @@ pub(super) fn ping(output: &Output, facts: &mut Facts, node: Id) {
             said = None;
             continue;
         }
+        // Of InfiniBand: the name of the other end stands below.
+        let of_lid = text.strip_suffix(" ibping statistics ---");
+        if let Some(about) = of_lid.and_then(|rest| rest.strip_prefix("--- ")) {
+            of = Some((about.into(), None));
+            continue;
+        }
         let Some((about, size)) = &of else {
             continue;
         };

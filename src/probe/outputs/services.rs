@@ -1,7 +1,7 @@
 //! Services, as `systemctl status` prints them.
 
 use super::Output;
-use crate::fact::{Facts, Id, Subject, service};
+use crate::fact::{Facts, Id, Subject, node as of_node, service};
 use crate::probe;
 
 /// `● openibd.service - …`, and below it `Loaded:` and `Active:`. What is not so may be so on the host whose container was asked.
@@ -44,5 +44,25 @@ pub(super) fn systemctl(output: &Output, facts: &mut Facts, node: Id) {
             }
             _ => {}
         }
+    }
+}
+
+/// `System clock synchronized: no`, as timedatectl(1) prints it of a clock that nobody sets.
+pub(super) fn clock(output: &Output, facts: &mut Facts, node: Id) {
+    let line_of = |name: &str| {
+        let mut lines = output.lines();
+        lines.find_map(|line| {
+            let (key, value) = line.text.trim().split_once(": ")?;
+            (key == name).then_some((line, value.trim()))
+        })
+    };
+    // A clock that chronyd or PTP sets is not always told to the kernel.
+    let is_set = line_of("NTP service").is_some_and(|(_, state)| state == "active");
+    match line_of("System clock synchronized") {
+        Some((line, "yes")) => facts.set(node, of_node::CLOCK_SYNCHRONISED, line.known(true)),
+        Some((line, "no")) if !is_set => {
+            facts.set(node, of_node::CLOCK_SYNCHRONISED, line.known(false));
+        }
+        _ => {}
     }
 }
