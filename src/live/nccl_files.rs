@@ -57,6 +57,8 @@ pub(super) fn named(named: &str) -> Answer {
 struct FoundLibraries {
     list: Vec<Value>,
     seen: HashSet<PathBuf>,
+    /// Those for which there was no room.
+    left_out: u64,
 }
 
 impl FoundLibraries {
@@ -68,12 +70,25 @@ impl FoundLibraries {
         }
     }
 
+    /// The list, and behind it how many had no room.
+    fn into_reply(mut self) -> Value {
+        if self.left_out > 0 {
+            self.list
+                .push(json!({"from": "left out", "left_out": self.left_out}));
+        }
+        self.list.into()
+    }
+
     /// A file, if it is there and was not yet found by another way.
     fn add(&mut self, from: &str, path: &Path) {
         let Ok(real) = real_path(path) else {
             return;
         };
-        if self.list.len() >= MOST || !self.seen.insert(real.clone()) {
+        if !self.seen.insert(real.clone()) {
+            return;
+        }
+        if self.list.len() >= MOST {
+            self.left_out += 1;
             return;
         }
         let (cuda, wheel) = wheel(path).unzip();
@@ -146,7 +161,7 @@ fn libraries(named: Option<&str>) -> Value {
     for dir in SYSTEM {
         found.add_below("system", Path::new(dir));
     }
-    found.list.into()
+    found.into_reply()
 }
 
 /// Below which the first `python3` of a search path keeps its packages; `None` if it is the system's, which is looked at anyway.
@@ -272,6 +287,23 @@ mod tests {
         assert_eq!(python_prefix(&path).as_ref(), Some(&root));
         assert_eq!(python_prefix(""), None);
         std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn libraries_beyond_the_bound_are_counted() {
+        let root = std::env::temp_dir().join(format!("rdma-doctor-nccl-{}", std::process::id()));
+        let mut found = FoundLibraries::default();
+        for number in 0..MOST + 2 {
+            let dir = root.join(number.to_string());
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::File::create(dir.join(LIBRARY)).unwrap();
+            found.add_below("LD_LIBRARY_PATH", &dir);
+            found.add_below("LD_LIBRARY_PATH", &dir);
+        }
+        let reply = found.into_reply();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(reply.as_array().unwrap().len(), MOST + 1);
+        assert_eq!(reply[MOST]["left_out"], 2);
     }
 
     #[test]

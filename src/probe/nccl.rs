@@ -17,6 +17,7 @@ use super::{Ask, Probe, joined};
 use crate::fact::nccl_version::{KINDS, Version};
 use crate::fact::variable::{self, ValueDefect};
 use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
+use crate::left_out::LeftOut;
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
 use crate::source::named_format::NamedFormat;
@@ -58,10 +59,29 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     }
 }
 
+const BOUND: &str = "more than 32 in all";
+
+/// The libraries that had room in the list; how many had none is said.
+fn within_bound(
+    copies: Vec<Library>,
+    origin: &Origin,
+    facts: &mut Facts,
+    node: Id,
+) -> Vec<Library> {
+    let (more, within): (Vec<_>, Vec<_>) =
+        copies.into_iter().partition(|one| one.left_out.is_some());
+    for count in more.iter().filter_map(|one| one.left_out) {
+        let said = LeftOut::counted(count, "NCCL library", BOUND).to_string();
+        let said = std::iter::once(Arc::from(said));
+        facts.add_texts(node, node::LEFT_OUT, said, origin);
+    }
+    within
+}
+
 /// States which libraries there are, and gives the version that counts.
 fn versions(facts: &mut Facts, node: Id, copies: Fact<Vec<Library>>) -> Fact<Version> {
     let (copies, origin) = match copies {
-        Fact::Known(copies, origin) => (copies, origin),
+        Fact::Known(copies, origin) => (within_bound(copies, &origin, facts, node), origin),
         Fact::Unknown(gap) => {
             for fact in [
                 node::NCCL_BENCH_PATH,
@@ -189,6 +209,8 @@ struct Library {
     cuda: Option<u64>,
     /// Why root does not load it: others can write it.
     refused: Option<Arc<str>>,
+    /// In place of a library: how many had no room in the list.
+    left_out: Option<u64>,
 }
 
 impl Library {

@@ -182,6 +182,21 @@ fn several_libraries_leave_the_version_open_unless_one_decides() {
 }
 
 #[test]
+fn libraries_that_were_not_read_are_said() {
+    let list = r#"{"q":{"call":"nccl_libraries"},"value":[{"from":"system","path":"/b/libnccl.so.2","version":"2.18.3"},{"from":"left out","left_out":3}]}"#;
+    let (facts, node) = run_probe(&PROBE, &[list]);
+    let said: Vec<Arc<str>> = facts.texts(node, node::LEFT_OUT).collect();
+    assert_eq!(
+        said,
+        ["3 NCCL libraries were not read (more than 32 in all)".into()]
+    );
+    assert_eq!(
+        facts.known(node, node::NCCL_COPIES).unwrap().as_ref(),
+        ["2.18.3 (/b/libnccl.so.2)".into()]
+    );
+}
+
+#[test]
 fn a_benchmark_loads_the_first_library_and_says_why() {
     use crate::measure::plan::nccl_library::{Choice, choose};
     let chosen = |list: &str| {
