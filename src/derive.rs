@@ -29,6 +29,7 @@ pub mod interrupts;
 pub mod job_place;
 pub mod kernel_event;
 pub mod known_defects;
+pub mod listed_nics;
 pub mod log;
 pub mod majority;
 pub mod module_wanted;
@@ -113,6 +114,7 @@ const DERIVATIONS: &[&Derivation] = &[
     &job_place::DERIVATION,
     &kernel_event::DERIVATION,
     &known_defects::DERIVATION,
+    &listed_nics::DERIVATION,
     &module_wanted::DERIVATION,
     &mtu::DERIVATION,
     &nccl::DERIVATION,

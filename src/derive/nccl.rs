@@ -7,7 +7,6 @@ mod dictionary;
 mod hca;
 pub(super) mod interface;
 mod list;
-mod matrix;
 mod meaning;
 #[cfg(test)]
 mod tests;
@@ -29,7 +28,7 @@ use crate::fact::{
 use crate::nccl_rules::{gid, number};
 use dictionary::VariableKind;
 use hca::Port;
-use list::List;
+pub(super) use list::List;
 
 /// Entries of a list of interfaces.
 const INTERFACES: usize = 16;
@@ -57,7 +56,6 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
     facts.set_members(Subject::Selection, node, members);
     choose_interface(facts, node, chosen, &versions);
     choose_hcas(facts, node, chosen, &ports, &versions);
-    matrix::derive(facts, node);
     relate(facts, node, chosen);
 }
 

@@ -280,7 +280,7 @@ link_subject! {
     /// The adapters at PIX or PXB of it, if NCCL_IB_HCA selects none of them and another one of the
     /// matrix: "mlx5_1 (PXB); mlx5_0 is at SYS"; "none" if it selects one of them. Only of what tools
     /// printed.
-    LEFT_OUT_IN_MATRIX: Arc<str> = "left_out_in_matrix" from "derive nccl";
+    LEFT_OUT_IN_MATRIX: Arc<str> = "left_out_in_matrix" from "derive listed_nics";
     /// What its link trained at and what it supports, if it has fewer lanes than that: "Gen4 x8, of
     /// Gen4 x16"; "none" if it has all. Only of what tools printed.
     LINK_BELOW: Arc<str> = "link_below" from "outputs";

@@ -3,7 +3,7 @@
 
 /// A list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct List {
+pub(in crate::derive) struct List {
     /// `^`: what is listed is left out.
     pub(super) excludes: bool,
     /// `=`: names are whole names, not beginnings.
@@ -23,7 +23,7 @@ pub(super) struct Entry {
 impl List {
     /// Reads a list of at most so many names. `^` comes before `=`; in another order they are part
     /// of a name.
-    pub(super) fn parse(text: &str, most: usize) -> Self {
+    pub(in crate::derive) fn parse(text: &str, most: usize) -> Self {
         let (excludes, rest) = strip(text, '^');
         let (exact, rest) = strip(rest, '=');
         let entries = rest
@@ -50,7 +50,7 @@ impl List {
     }
 
     /// Whether a name, and a port of it, is used.
-    pub(super) fn takes(&self, name: &str, port: Option<i64>) -> bool {
+    pub(in crate::derive) fn takes(&self, name: &str, port: Option<i64>) -> bool {
         let listed =
             self.entries.is_empty() || self.entries.iter().any(|e| self.fits(e, name, port));
         listed != self.excludes

@@ -15,7 +15,8 @@ pub(super) fn sinfo(output: &Output, facts: &mut Facts, node: Id) {
             continue;
         };
         // Behind the reason stands who gave it.
-        if let (Some(reason @ [_, ..]), Some(nodes)) = (words.get(..time - 1), words.last())
+        let reason = time.checked_sub(1).and_then(|who| words.get(..who));
+        if let (Some(reason @ [_, ..]), Some(nodes)) = (reason, words.last())
             && time + 1 < words.len()
         {
             let kind = ToolResultKind::NodeKeptOut;

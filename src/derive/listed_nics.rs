@@ -2,10 +2,17 @@
 
 use std::sync::Arc;
 
-use super::list::List;
-use super::setting;
+use super::Derivation;
+use super::nccl::{List, setting};
 use crate::fact::gpu_nic::Distance;
 use crate::fact::{Facts, Id, Subject, gpu, gpu_nic, node};
+
+/// The derivation.
+pub(super) const DERIVATION: Derivation = Derivation::new(
+    "listed_nics",
+    &["gpu_nic", "gpu_nic.nic", "gpu_nic.distance"],
+    derive,
+);
 
 /// An adapter of the matrix, and how far a GPU is from it.
 struct ListedNic {
@@ -14,7 +21,7 @@ struct ListedNic {
 }
 
 /// States of each GPU of a pasted matrix which adapters next to it the variable leaves out.
-pub(super) fn derive(facts: &mut Facts, node: Id) {
+fn derive(facts: &mut Facts, node: Id) {
     if facts.known(node, node::PASTED) != Some(true) {
         return;
     }
@@ -36,8 +43,11 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
 fn listed_nics(facts: &Facts, gpu: Id) -> Option<Vec<ListedNic>> {
     let mut nics = Vec::new();
     for pair in facts.below(gpu, Subject::GpuNic) {
+        // Of functions that another output lists, no distance is shown.
+        let Some(distance) = facts.known(pair, gpu_nic::DISTANCE) else {
+            continue;
+        };
         let name = facts.known(pair, gpu_nic::NIC)?;
-        let distance = facts.known(pair, gpu_nic::DISTANCE)?;
         if name.starts_with("NIC") {
             return None;
         }
