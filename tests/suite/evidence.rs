@@ -414,7 +414,7 @@ fn losses(check: &str, fixture: &str, of: impl Fn(&Question) -> bool) -> Vec<(St
         };
         // Of many replies one way to lose each is enough, and an ordinary run loses some of them.
         let many = tried > MANY;
-        if many && at % sample::one_in(4) != 0 {
+        if many && at % sample::one_in(6) != 0 {
             continue;
         }
         for (way, refusal) in refusals().into_iter().enumerate() {

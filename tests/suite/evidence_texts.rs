@@ -192,15 +192,16 @@ fn differences(case: &Case, scratch: &Path) -> String {
         let names: Vec<&str> = facts.all(Subject::Node).map(|id| facts.name(id)).collect();
         hold("nodes", names.join(" "), nodes.join(" "));
     }
-    let output = check(file, true);
+    // A run of the program is the dearest part of a case.
+    let is_judged =
+        expected.exit.is_some() || expected.causes.is_some() || !expected.finds.is_empty();
+    let output = is_judged.then(|| check(file, true));
     if let Some(exit) = expected.exit {
-        hold(
-            "exit",
-            format!("{:?}", output.status.code()),
-            format!("{:?}", Some(exit)),
-        );
+        let code = output.as_ref().and_then(|output| output.status.code());
+        hold("exit", format!("{code:?}"), format!("{:?}", Some(exit)));
     }
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let stdout = output.map_or(Vec::new(), |output| output.stdout);
+    let report: Value = serde_json::from_slice(&stdout).unwrap_or_default();
     if let Some(causes) = &expected.causes {
         let leads = report["causes"].as_array().cloned().unwrap_or_default();
         let is: BTreeSet<&str> = leads
@@ -218,8 +219,10 @@ fn differences(case: &Case, scratch: &Path) -> String {
             "true".into(),
         );
     }
-    let page = check(file, false);
-    let page = [page.stdout, page.stderr].concat();
+    let is_shown = !expected.says.is_empty() || !expected.never.is_empty();
+    let is_asked_for = std::env::var_os("RDMA_DOCTOR_EVIDENCE").is_some();
+    let page = (is_shown || is_asked_for).then(|| check(file, false));
+    let page = page.map_or(Vec::new(), |page| [page.stdout, page.stderr].concat());
     let page = String::from_utf8_lossy(&page).into_owned();
     for words in &expected.says {
         hold(
@@ -235,8 +238,8 @@ fn differences(case: &Case, scratch: &Path) -> String {
             "false".into(),
         );
     }
-    if std::env::var_os("RDMA_DOCTOR_EVIDENCE").is_some() {
-        eprintln!("{page}\n{}", String::from_utf8_lossy(&output.stderr));
+    if is_asked_for {
+        eprintln!("{page}");
     }
     wrong
 }

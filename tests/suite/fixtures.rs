@@ -203,7 +203,7 @@ fn each_fixture_has_its_verdict() {
 #[test]
 fn redaction_keeps_judgement() {
     let catalogue = Catalogue::embedded().unwrap();
-    for path in fixtures().into_iter().step_by(sample::one_in(2)) {
+    for path in fixtures().into_iter().step_by(sample::one_in(3)) {
         let raw = Recording::open(&path).unwrap();
         let text = recording_text::to_text(&raw, Some(Key::from_bytes([7; 16])));
         let mut redacted = Recording::read(text.as_bytes(), &path).unwrap();
@@ -233,7 +233,7 @@ fn a_lost_line_turns_no_verdict_into_another() {
     // Of an overlay, more of the lines that it says itself than of those of its base, whose own turn loses them.
     let (own, base) = match chosen {
         Some(_) => (1, 1),
-        None => (sample::one_in(8), sample::one_in(64)),
+        None => (sample::one_in(12), sample::one_in(96)),
     };
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
