@@ -233,7 +233,7 @@ fn a_lost_line_turns_no_verdict_into_another() {
     // Of an overlay, more of the lines that it says itself than of those of its base, whose own turn loses them.
     let (own, base) = match chosen {
         Some(_) => (1, 1),
-        None => (sample::one_in(12), sample::one_in(96)),
+        None => (sample::one_in(8), sample::one_in(64)),
     };
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
