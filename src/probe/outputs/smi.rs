@@ -54,26 +54,31 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
-/// Lines that somebody picked below the heading of a GPU, which the command may name.
+/// Lines that somebody picked below the headings of GPUs, of which the command may name one.
 fn picked(facts: &mut Facts, node: Id, section: &Section<'_>, output: &Output) {
     let is_of_machine = section
         .find(&["driver_version", "attached_gpus"], text)
         .is_some();
-    let Some(first) = section.fields.first().filter(|_| !is_of_machine) else {
+    if is_of_machine {
         return;
-    };
+    }
     let mut behind = output
         .argv
         .iter()
         .skip_while(|word| !["-i", "--id"].contains(&&***word));
     let asked = behind.nth(1).and_then(|number| number.parse::<u64>().ok());
-    let name = match asked {
-        Some(index) => matrix::name_of(facts, node, &format!("GPU{index}")),
-        None => format!("GPU of line {}", first.line.number).into(),
-    };
-    let id = numbered(facts, node, &name, output);
-    state(facts, id, section);
-    counts_errors(facts, id, output);
+    for (at, one) in section.divided().iter().enumerate() {
+        let Some(first) = one.fields.first() else {
+            continue;
+        };
+        let name = match asked.filter(|_| at == 0) {
+            Some(index) => matrix::name_of(facts, node, &format!("GPU{index}")),
+            None => format!("GPU of line {}", first.line.number).into(),
+        };
+        let id = numbered(facts, node, &name, output);
+        state(facts, id, one);
+        counts_errors(facts, id, output);
+    }
 }
 
 /// What counts errors has them corrected.

@@ -3,6 +3,7 @@
 use crate::probe::outputs::{Output, OutputLine};
 
 /// A value with the names that lead to it, in small letters: `ecc_errors/volatile/dram_uncorrectable`.
+#[derive(Clone)]
 pub(super) struct Field<'p> {
     path: String,
     pub(super) value: String,
@@ -17,6 +18,23 @@ pub(super) struct Section<'p> {
 }
 
 impl<'p> Section<'p> {
+    /// Fields without headings, a section for each GPU: what is said a second time is of the next.
+    pub(super) fn divided(&self) -> Vec<Section<'p>> {
+        let mut sections: Vec<Section<'p>> = Vec::new();
+        for field in &self.fields {
+            match sections.last_mut() {
+                Some(last) if last.fields.iter().all(|one| one.path != field.path) => {
+                    last.fields.push(field.clone());
+                }
+                _ => sections.push(Section {
+                    address: None,
+                    fields: vec![field.clone()],
+                }),
+            }
+        }
+        sections
+    }
+
     /// The first field whose path ends like one of these, and which is understood, with its line.
     pub(super) fn find<T>(
         &self,
