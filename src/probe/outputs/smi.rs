@@ -59,7 +59,8 @@ fn picked(facts: &mut Facts, node: Id, section: &Section<'_>, output: &Output) {
     let is_of_machine = section
         .find(&["driver_version", "attached_gpus"], text)
         .is_some();
-    if is_of_machine {
+    let gpus = section.divided();
+    if is_of_machine || gpus.iter().any(lacks_reason) {
         return;
     }
     let mut behind = output
@@ -67,7 +68,7 @@ fn picked(facts: &mut Facts, node: Id, section: &Section<'_>, output: &Output) {
         .iter()
         .skip_while(|word| !["-i", "--id"].contains(&&***word));
     let asked = behind.nth(1).and_then(|number| number.parse::<u64>().ok());
-    for (at, one) in section.divided().iter().enumerate() {
+    for (at, one) in gpus.iter().enumerate() {
         let Some(first) = one.fields.first() else {
             continue;
         };
@@ -79,6 +80,15 @@ fn picked(facts: &mut Facts, node: Id, section: &Section<'_>, output: &Output) {
         state(facts, id, one);
         counts_errors(facts, id, output);
     }
+}
+
+/// Whether the GPU is slowed down and the lines with the reason were left out: no rule judges that
+/// alone, and what stands beside it is not called well.
+fn lacks_reason(section: &Section<'_>) -> bool {
+    let is_shown = |name: &str| section.find(&[name], named::typed::<bool>);
+    is_shown("hw_slowdown").is_some_and(|(is_active, _)| is_active)
+        && is_shown("hw_thermal_slowdown").is_none()
+        && is_shown("hw_power_brake_slowdown").is_none()
 }
 
 /// What counts errors has them corrected.
