@@ -85,10 +85,14 @@ fn picked(facts: &mut Facts, node: Id, section: &Section<'_>, output: &Output) {
 /// Whether the GPU is slowed down and the lines with the reason were left out: no rule judges that
 /// alone, and what stands beside it is not called well.
 fn lacks_reason(section: &Section<'_>) -> bool {
-    let is_shown = |name: &str| section.find(&[name], named::typed::<bool>);
-    is_shown("hw_slowdown").is_some_and(|(is_active, _)| is_active)
-        && is_shown("hw_thermal_slowdown").is_none()
-        && is_shown("hw_power_brake_slowdown").is_none()
+    active_reason(section, "hw_slowdown") == Some(true)
+        && active_reason(section, "hw_thermal_slowdown").is_none()
+        && active_reason(section, "hw_power_brake_slowdown").is_none()
+}
+
+fn active_reason(section: &Section<'_>, name: &str) -> Option<bool> {
+    let (is_active, _) = section.find(&[name], named::typed::<bool>)?;
+    Some(is_active)
 }
 
 /// What counts errors has them corrected.
