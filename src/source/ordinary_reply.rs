@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::question::Call;
-use super::refusal::{Errno, Refusal};
+use super::refusal::Refusal;
 use super::{Answer, Question};
 
 /// Rows of `ordinary_reply.toml`: the question, and what is said of it.
@@ -16,21 +16,18 @@ const ANY_TEXT: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.any_te
 
 /// Whether sound hardware refuses this question so.
 pub(super) fn is_refused_so(question: &Question, refusal: &Refusal) -> bool {
-    let is_so = |row: &&[&str]| row.first().is_some_and(|word| is_refusal(word, refusal));
-    let mut rows = REFUSED.iter().filter(|(_, row)| is_so(row));
-    rows.any(|(asked, _)| covers(asked, question))
-}
-
-fn is_refusal(word: &str, refusal: &Refusal) -> bool {
-    match refusal {
-        Refusal::Errno(errno) => Errno::from_name(word) == Some(*errno),
-        Refusal::TooLarge => word == "too-large",
-        Refusal::CommandFailed(_, words) => {
-            let part = word.strip_prefix("failed:");
-            part.is_some_and(|part| words.contains(part))
-        }
-        _ => false,
-    }
+    let (name, words) = match refusal {
+        Refusal::Errno(errno) => (errno.to_string(), ""),
+        Refusal::TooLarge => ("too-large".to_owned(), ""),
+        Refusal::CommandFailed(_, words) => (String::new(), &**words),
+        _ => return false,
+    };
+    let is_so = |word: &&str| {
+        let part = word.strip_prefix("failed:");
+        **word == *name || part.is_some_and(|part| words.contains(part))
+    };
+    let mut rows = REFUSED.iter();
+    rows.any(|(asked, row)| row.first().is_some_and(is_so) && covers(asked, question))
 }
 
 /// Whether nothing may be understood of the question's answer, on sound hardware too.
@@ -167,6 +164,7 @@ fn is_part(pattern: &str, part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::refusal::Errno;
 
     #[test]
     fn patterns() {
