@@ -191,10 +191,10 @@ fn hosts_before<'l>(lines: &'l [Line<'_>]) -> (BTreeSet<Tag<'l>>, Vec<LeftOut>) 
 
 /// Whether a line is one that only a tool writes, whatever stands before it.
 pub fn begins(line: &str) -> bool {
-    let rests = tag::before(line).map(|(_, rest)| rest);
+    let inner = marks::has_inner_mark(line);
     std::iter::once(line)
-        .chain(rests)
-        .any(|text| marks::tool_of(text).is_some())
+        .chain(tag::rests(line))
+        .any(|text| marks::tool_of_part(text, inner).is_some())
 }
 
 /// Whether somebody typed the command of a tool in this line, behind a prompt.

@@ -80,15 +80,17 @@ fn starts_with_digit(text: &str) -> bool {
     text.trim_start().starts_with(|c: char| c.is_ascii_digit())
 }
 
+/// The letters of a longer prompt are not counted.
+const LONGEST: usize = 160;
+
 /// The text before and after the first `$` or `#` that ends a prompt.
 fn split(text: &str) -> Option<(&str, &str)> {
-    let ends = |(at, c): (usize, char)| {
-        let rest = text.get(at + 1..)?;
-        (matches!(c, '$' | '#' | '%') && (rest.is_empty() || rest.starts_with(' ')))
-            .then_some((at, rest))
-    };
-    let (at, rest) = text.char_indices().take(160).find_map(ends)?;
-    Some((text.get(..at)?, rest.trim()))
+    let is_end = |at: &usize| matches!(text.as_bytes().get(at + 1), None | Some(b' '));
+    let at = memchr::memchr3_iter(b'$', b'#', b'%', text.as_bytes()).find(is_end)?;
+    let head = text
+        .get(..at)
+        .filter(|head| head.chars().count() < LONGEST)?;
+    Some((head, text.get(at + 1..)?.trim()))
 }
 
 /// Reads a heading that names a command: `### ibstat`, `**ulimit -a**`, `Output of nvidia-smi topo -m:`, `==> lsmod <==`, or the command alone.

@@ -1,5 +1,10 @@
 //! Lines of the kernel's log, with whatever the tool that printed them put in front.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use memchr::{memchr, memmem};
+
 /// Seconds since 1970 in 2001: no machine runs for so long.
 const EPOCH: f64 = 1e9;
 
@@ -12,10 +17,10 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
     if let Some((_, message)) = of_networkd(text) {
         return Some((None, message));
     }
-    let rest = match text.split_once("kernel: ") {
-        Some((before, rest)) if before.len() < 80 => rest,
-        _ => text,
-    };
+    let rest = memmem::find(text.as_bytes(), b"kernel: ")
+        .filter(|before| *before < 80)
+        .and_then(|at| text.get(at + "kernel: ".len()..))
+        .unwrap_or(text);
     let journal = rest.len() < text.len();
     for (at, _) in rest.match_indices('[').take(4) {
         let inside = rest.get(at + 1..).and_then(|rest| rest.split_once(']'));
@@ -59,6 +64,7 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
 /// The microseconds since boot and the message of a record of /dev/kmsg: `6,339,5140900,-;NET:
 /// Registered`.
 fn device_record(text: &str) -> Option<(u64, &str)> {
+    memchr(b';', text.as_bytes())?;
     let (head, message) = text.split_once(';')?;
     let mut fields = head.split(',');
     let mut number = || fields.next()?.parse::<u64>().ok();
@@ -70,6 +76,7 @@ fn device_record(text: &str) -> Option<(u64, &str)> {
 /// The words before the daemon and the message of a line in which systemd-networkd tells of a
 /// link's carrier.
 pub(super) fn of_networkd(text: &str) -> Option<(&str, &str)> {
+    memmem::find(text.as_bytes(), b"systemd-networkd[")?;
     let (before, rest) = text.split_once("systemd-networkd[")?;
     let (_, message) = rest.split_once("]: ")?;
     (before.len() < 80 && message.ends_with(" carrier")).then_some((before, message))
@@ -94,7 +101,8 @@ pub(super) fn begins_with_time(text: &str) -> bool {
 }
 
 fn has_kernel_words(text: &str) -> bool {
-    KERNEL_WORDS.iter().any(|word| text.contains(word))
+    let words = WORDS.as_ref();
+    words.is_some_and(|words| words.is_match(text))
 }
 
 /// Whether this is a line of the kernel's log and nothing else can be: it begins with a time of dmesg's or syslog's, or names a driver.
@@ -104,13 +112,14 @@ pub(super) fn is_kernel(text: &str) -> bool {
         _ => text,
     };
     let logged = |(before, _): (&str, &str)| before.len() < 100 && before.matches(':').count() >= 2;
-    kernel_line(text).is_some()
-        && (rest.starts_with('[')
-            || device_record(text).is_some()
-            || of_networkd(text).is_some()
-            || text.starts_with("kern  :")
-            || text.split_once(" kernel: ").is_some_and(logged)
-            || has_kernel_words(text))
+    let is_alone = rest.starts_with('[')
+        || text.starts_with("kern  :")
+        || device_record(text).is_some()
+        || of_networkd(text).is_some()
+        || memmem::find(text.as_bytes(), b" kernel: ").is_some()
+            && text.split_once(" kernel: ").is_some_and(logged)
+        || has_kernel_words(text);
+    is_alone && kernel_line(text).is_some()
 }
 
 /// How lines begin that only drivers write: somebody cut off what the kernel's log has before them.
@@ -125,6 +134,8 @@ const DRIVERS: [&str; 9] = [
     "infiniband mlx5_",
     "pcieport 0000:",
 ];
+
+static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(KERNEL_WORDS).ok());
 
 /// What only drivers write, after whatever somebody put before the line.
 pub const KERNEL_WORDS: [&str; 16] = [

@@ -3,6 +3,8 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
+
 use super::kernel;
 
 /// A line that begins the output of a tool: the command that writes it, its beginning, and what
@@ -23,6 +25,13 @@ static BY_BEGIN: LazyLock<Vec<Vec<&Mark>>> = LazyLock::new(|| {
         MARKS.iter().filter(first).collect()
     };
     (0..=u8::MAX).map(begins).collect()
+});
+
+/// One of the words of each mark that can stand anywhere in a line.
+static INNER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let inner = MARKS.iter().filter(|(_, first, _)| first.is_empty());
+    let words = inner.filter_map(|(_, _, more)| more.iter().max_by_key(|part| part.len()));
+    AhoCorasick::new(words).ok()
 });
 
 /// Tools that are known by the line of their command alone.
@@ -55,6 +64,9 @@ pub(super) fn is_argument(word: &str) -> bool {
 
 /// Whether a mark that can stand anywhere in a line may be in this one.
 pub(super) fn has_inner_mark(text: &str) -> bool {
+    if INNER.as_ref().is_some_and(|words| !words.is_match(text)) {
+        return false;
+    }
     let mut inner = MARKS.iter().filter(|(_, first, _)| first.is_empty());
     inner.any(|(_, _, more)| more.iter().all(|part| text.contains(part)))
 }
@@ -141,7 +153,7 @@ pub const STATED_PORTS: &str = "stated-ports";
 /// Gbps`) and memory (`8 x 80GB`) are none.
 pub fn stated_ports(line: &str) -> Option<(u64, u64)> {
     // Most lines have no unit.
-    line.contains('G').then_some(())?;
+    memchr::memchr(b'G', line.as_bytes())?;
     let times = line.match_indices(['x', 'X', '×']);
     times.into_iter().find_map(|(at, times)| {
         let before = line.get(..at)?.trim_end_matches(' ');
@@ -221,13 +233,18 @@ pub fn is_function(text: &str) -> bool {
     let Some((address, rest)) = text.split_once(' ') else {
         return false;
     };
+    if !address
+        .bytes()
+        .all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.')
+    {
+        return false;
+    }
     let parts: Vec<&str> = address.split([':', '.']).collect();
-    let hex = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_hexdigit());
     let [.., bus, device, function] = parts.as_slice() else {
         return false;
     };
     let fits = bus.len() == 2 && device.len() == 2 && function.len() == 1 && address.contains('.');
-    fits && parts.len() <= 4 && parts.iter().all(hex) && rest.contains(": ")
+    fits && parts.len() <= 4 && !parts.contains(&"") && rest.contains(": ")
 }
 
 /// Whether a command that the text shows writes lines with this mark.

@@ -13,42 +13,58 @@ const LONGEST: usize = 100;
 
 /// The beginnings of a line that can be such a text, each with what follows it.
 pub(super) fn before(text: &str) -> impl Iterator<Item = (Tag<'_>, &str)> {
+    split(text).map(|(bare, rest)| (Tag::of(bare), rest))
+}
+
+/// What follows each of these.
+pub(super) fn rests(text: &str) -> impl Iterator<Item = &str> {
+    split(text).map(|(_, rest)| rest)
+}
+
+/// The words of each, and what follows it.
+fn split(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let head = text.as_bytes();
-    let ends = (1..=head.len().min(LONGEST)).filter(move |&at| match head[at - 1] {
+    let first = head.iter().take(LONGEST).position(u8::is_ascii_digit);
+    // Each has a digit, before the sign that ends it.
+    let first = first.map_or(usize::MAX, |digit| digit + 2);
+    let ends = (first..=head.len().min(LONGEST)).filter(move |&at| match head[at - 1] {
         // One space behind it belongs to it, and further ones to the line.
         b'>' | b'|' | b':' => head.get(at) != Some(&b' '),
-        b' ' => at > 1 && head[at - 2] != b' ',
+        b' ' => head[at - 2] != b' ',
         _ => false,
     });
     ends.filter_map(|at| {
-        let (before, rest) = (text.get(..at)?, text.get(at..)?);
-        Some((Tag::of(before)?, rest))
+        let bare = text.get(..at)?.trim();
+        let is_tag = bare.ends_with([':', ']', '>', '|']) || bare.split(' ').all(has_digit);
+        Some((bare, text.get(at..)?)).filter(|_| is_tag)
     })
 }
 
+fn has_digit(word: &str) -> bool {
+    word.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// A time of day, with whatever stands around it.
+fn is_time(word: &str) -> bool {
+    word.matches(':').count() >= 2 && has_digit(word)
+}
+
+/// A word of nothing but numbers and the signs of a time, in which each digit is the same.
+fn alike(word: &str) -> String {
+    let is_sign = |b: u8| b.is_ascii_digit() || b"-:.,+TZ[]".contains(&b);
+    if word.bytes().all(is_sign) {
+        return word.replace(|c: char| c.is_ascii_digit(), "0");
+    }
+    word.to_owned()
+}
+
 impl<'t> Tag<'t> {
-    fn of(before: &'t str) -> Option<Self> {
-        let digit = |word: &str| word.bytes().any(|b| b.is_ascii_digit());
-        let bare = before.trim();
-        let is_tag = bare.ends_with([':', ']', '>', '|']) || bare.split(' ').all(digit);
-        if !is_tag || !digit(bare) {
-            return None;
-        }
-        let is_time = |word: &str| word.matches(':').count() >= 2 && digit(word);
+    fn of(bare: &'t str) -> Self {
         if !bare.contains(':') || !bare.split(' ').any(is_time) {
-            return Some(Tag(bare.into()));
+            return Self(bare.into());
         }
-        let alike = |word: &str| {
-            let is_stamp = word
-                .bytes()
-                .all(|b| b.is_ascii_digit() || b"-:.,+TZ[]".contains(&b));
-            match is_stamp {
-                true => word.replace(|c: char| c.is_ascii_digit(), "0"),
-                false => word.to_owned(),
-            }
-        };
         let words: Vec<String> = bare.split_whitespace().map(alike).collect();
-        Some(Tag(words.join(" ").into()))
+        Self(words.join(" ").into())
     }
 
     /// Whether it is the name of a host as pdsh(1), clush(1) and their like write it.

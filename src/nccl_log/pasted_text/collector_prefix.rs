@@ -22,8 +22,13 @@ pub(super) fn take(lines: &mut [String]) -> Vec<String> {
 
 /// Puts it back before records.
 pub(super) fn put_back(lines: &mut [String], prefixes: &[String]) {
-    let has_command = lines.iter().any(|line| tool_output::is_command(line));
-    let is_output = !has_command && lines.iter().any(|line| tool_output::begins(line));
+    if prefixes.iter().all(String::is_empty) {
+        return;
+    }
+    let mut both = lines.iter().zip(prefixes);
+    let is_output = both.any(|(line, prefix)| is_indented(line) && !prefix.is_empty())
+        && !lines.iter().any(|line| tool_output::is_command(line))
+        && lines.iter().any(|line| tool_output::begins(line));
     let mut is_below_command = false;
     for (line, prefix) in lines.iter_mut().zip(prefixes) {
         if tool_output::is_command(line) {
@@ -32,13 +37,17 @@ pub(super) fn put_back(lines: &mut [String], prefixes: &[String]) {
             is_below_command = false;
         }
         let stands_alone = is_below_command
-            || line.starts_with([' ', '\t']) && !is_output
+            || is_indented(line) && !is_output
             || setting::sets(line.as_bytes())
             || setting::sets(format!("{prefix}{line}").as_bytes());
         if !stands_alone && !line.is_empty() {
             line.insert_str(0, prefix);
         }
     }
+}
+
+fn is_indented(line: &str) -> bool {
+    line.starts_with([' ', '\t'])
 }
 
 /// The length of what only a collector or a launcher writes.

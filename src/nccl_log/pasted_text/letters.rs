@@ -92,16 +92,15 @@ fn indentation(line: &str) -> (&str, &str) {
 
 /// Whether tabs stand where a program writes a space: between all words, one at a time.
 fn is_tabbed(line: &str) -> bool {
-    let tabs = line.matches('\t').count();
+    let tabs = memchr::memchr_iter(b'\t', line.as_bytes()).count();
+    if tabs < TABS {
+        return false;
+    }
     let words = line
         .split('\t')
         .filter(|word| word.bytes().all(|b| b.is_ascii_hexdigit()));
     let is_row = words.count() * 2 > tabs;
-    tabs >= TABS
-        && !is_row
-        && !line.contains(' ')
-        && !line.starts_with('\t')
-        && !line.contains("\t\t")
+    !is_row && !line.contains(' ') && !line.starts_with('\t') && !line.contains("\t\t")
 }
 
 /// The text without the elements that a page has around lines.

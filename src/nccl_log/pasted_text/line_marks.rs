@@ -59,6 +59,9 @@ fn strip_quotes(line: &mut String) {
 
 /// `` `line` ``, `**line**`, also as an item of a list or in a cell.
 pub(super) fn strip_enclosing(line: &mut String) {
+    if !line.trim_end().ends_with(['*', '`', '|']) {
+        return;
+    }
     for mark in ["**", "`"] {
         let item = item(line.trim_end());
         let inner = item.strip_prefix(mark);
