@@ -109,8 +109,9 @@ pub fn print_with(
 ) -> anyhow::Result<()> {
     require_stdout()?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut escaping = Escaping::new(&mut out, colors);
-    let written = write(&mut escaping).and_then(|()| escaping.finish().map(drop));
+    // A format writes a few letters at a time.
+    let mut pieces = BufWriter::new(Escaping::new(&mut out, colors));
+    let written = write(&mut pieces).and_then(|()| pieces.into_inner()?.finish().map(drop));
     match written {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
             // What is still buffered has no reader.
