@@ -4,13 +4,13 @@
 //!
 //! A sample of all answers runs each time, all of them with `RDMA_DOCTOR_CASES=all` (make exhaustive).
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use rdma_doctor::check::Catalogue;
 use rdma_doctor::examine::{many, recording_text};
@@ -65,7 +65,15 @@ const ERRNOS: [Errno; 20] = [
 ];
 
 impl Loss {
-    /// What may stand in the place of this answer.
+    /// In how many ways an answer is lost so; a name that is listed and absent is one of damage.
+    fn ways(self) -> usize {
+        match self {
+            Loss::Damage => ERRNOS.len() + 4,
+            Loss::Empty | Loss::Garbage | Loss::Withheld | Loss::Cut => 1,
+        }
+    }
+
+    /// What may stand in the place of this answer, by the way in which it is lost.
     fn replies(self, question: &Question, answer: &Answer) -> Vec<Result<Answer, Refusal>> {
         match self {
             Loss::Damage => {
@@ -73,13 +81,10 @@ impl Loss {
                     Refusal::Timeout,
                     Refusal::TooLarge,
                     Refusal::Crash("killed by signal 11".into()),
+                    Errno::ENOENT.into(),
                 ];
                 let errnos = ERRNOS.into_iter().map(Refusal::Errno);
-                let damaged = errnos.chain(others);
-                damaged
-                    .filter(|refusal| refusal.is_damage(question))
-                    .map(Err)
-                    .collect()
+                errnos.chain(others).map(Err).collect()
             }
             Loss::Empty => empty(question, answer).map(Ok).into_iter().collect(),
             Loss::Garbage => garbage(question, answer).map(Ok).into_iter().collect(),
@@ -293,11 +298,10 @@ struct Trial<'a> {
 impl Trial<'_> {
     /// Loses each answer of the evidence in each way, one in `share`. Of nodes that were asked the same the question is tried on
     /// one.
-    fn each_answer(&self, evidence: &Evidence) {
+    fn each_answer(&self, evidence: &Evidence, lines: &[Vec<Line>], whole: &Whole<'_>) {
         let mut tried: HashSet<(Question, usize)> = HashSet::new();
-        let whole = evidence.judged(self.catalogue, &evidence.recordings);
         for (member, recording) in evidence.recordings.iter().enumerate() {
-            let lines = recording.to_lines();
+            let lines = &lines[member];
             for (at, line) in lines.iter().enumerate() {
                 let Line::Reply {
                     question, reply, ..
@@ -307,12 +311,15 @@ impl Trial<'_> {
                 };
                 // An absence is no evidence.
                 let Ok(answer) = &reply.said else { continue };
-                let mut replies = self.loss.replies(question, answer);
-                if self.loss == Loss::Damage && is_listed(&lines, question) {
-                    replies.push(Err(Errno::ENOENT.into()));
+                let mut ways = 0..self.loss.ways();
+                let is_drawn = |way| self.is_drawn(evidence, member, question, way);
+                if !ways.any(is_drawn) {
+                    continue;
                 }
+                let replies = self.loss.replies(question, answer);
                 for (way, instead) in replies.into_iter().enumerate() {
                     if !self.is_drawn(evidence, member, question, way)
+                        || !is_loss(self.loss, question, &instead, lines)
                         || !tried.insert((question.clone(), way))
                     {
                         continue;
@@ -320,10 +327,10 @@ impl Trial<'_> {
                     let how = format!("{instead:.60?}");
                     let instead = (self.loss != Loss::Cut).then_some(instead);
                     let mut recordings = evidence.recordings.clone();
-                    recordings[member] = without(recording, &lines, at, instead);
+                    recordings[member] = without(recording, lines, at, instead);
                     let report = evidence.judged(self.catalogue, &recordings);
                     self.cases.fetch_add(1, Ordering::Relaxed);
-                    if let Some(wrong) = wrong(&report, &whole, self.loss, question) {
+                    if let Some(wrong) = wrong(&report, whole, self.loss, question) {
                         let case = format!("{} of {}", recording.header.node, evidence.name);
                         let case = format!("{question} as {how} of {case}");
                         self.note(wrong, case, &recordings[member]);
@@ -343,6 +350,21 @@ impl Trial<'_> {
         hash.is_multiple_of(share) && (hash / share) % nodes <= member as u64
     }
 
+    /// What was wrong, by outcome.
+    fn end(self) -> Option<String> {
+        let (loss, cases) = (self.loss, self.cases.into_inner());
+        // Around libtest's capture: the figure is to be seen in a passing run too.
+        let _ = writeln!(std::io::stdout().lock(), "{loss:?}: {cases} cases");
+        assert!(cases > 0, "no case of {loss:?} was tried");
+        let failed = self.failed.into_inner().unwrap();
+        let said = failed.iter().map(|(how, cases)| {
+            let count = cases.len();
+            format!("{loss:?}: {how}: {count}, the first {}", cases[0])
+        });
+        let said: Vec<String> = said.collect();
+        (!said.is_empty()).then(|| said.join("\n"))
+    }
+
     fn note(&self, how: String, case: String, recording: &Recording) {
         let mut failed = self.failed.lock().unwrap();
         if failed.is_empty() {
@@ -353,124 +375,81 @@ impl Trial<'_> {
     }
 }
 
-/// Tries one answer in `share` of what is opened of these files, on all processors.
-fn try_all(loss: Loss, share: usize, paths: &[PathBuf], open: fn(&Path) -> Evidence) {
+/// The report of evidence of which nothing is lost, made when it is first asked for.
+type Whole<'a> = LazyCell<Report, Box<dyn FnOnce() -> Report + 'a>>;
+
+/// Whether such a reply loses something.
+fn is_loss(
+    loss: Loss,
+    question: &Question,
+    instead: &Result<Answer, Refusal>,
+    lines: &[Line],
+) -> bool {
+    match instead {
+        Err(Refusal::Errno(Errno::ENOENT)) => is_listed(lines, question),
+        Err(refusal) if loss == Loss::Damage => refusal.is_damage(question),
+        _ => true,
+    }
+}
+
+/// Tries of each loss one answer in its share of what is opened of these files, on all processors.
+fn try_all(losses: &[(Loss, usize)], paths: &[PathBuf], open: fn(&Path) -> Evidence) {
     let catalogue = Catalogue::embedded().unwrap();
-    let trial = Trial {
+    let trials = losses.iter().map(|(loss, share)| Trial {
         catalogue: &catalogue,
-        loss,
-        share,
+        loss: *loss,
+        share: *share,
         cases: AtomicUsize::new(0),
         failed: Mutex::default(),
-    };
-    let (next, begun) = (AtomicUsize::new(0), Instant::now());
+    });
+    let trials: Vec<Trial<'_>> = trials.collect();
+    let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    trial.each_answer(&open(path));
+                    let evidence = open(path);
+                    let lines: Vec<_> = evidence
+                        .recordings
+                        .iter()
+                        .map(Recording::to_lines)
+                        .collect();
+                    let judge = || evidence.judged(&catalogue, &evidence.recordings);
+                    let whole = Whole::new(Box::new(judge));
+                    for trial in &trials {
+                        trial.each_answer(&evidence, &lines, &whole);
+                    }
                 }
             });
         }
     });
-    let (cases, seconds) = (trial.cases.into_inner(), begun.elapsed().as_secs_f64());
-    let rate = cases as f64 / seconds;
-    // Around libtest's capture: the figure is to be seen in a passing run too.
-    let _ = writeln!(
-        std::io::stdout().lock(),
-        "{loss:?}: {cases} cases, {rate:.0} a second"
-    );
-    let failed = trial.failed.into_inner().unwrap();
-    assert!(cases > 0, "no case was tried");
-    let said = failed.iter().map(|(how, cases)| {
-        let count = cases.len();
-        format!("{how}: {count}, the first {}", cases[0])
-    });
-    let said: Vec<String> = said.collect();
+    let wrong: Vec<String> = trials.into_iter().filter_map(Trial::end).collect();
     assert!(
-        said.is_empty(),
-        "of {cases} cases, by outcome (the first case is kept as target/tmp/lost-evidence.jsonl):\n{}",
-        said.join("\n")
+        wrong.is_empty(),
+        "by outcome (the first case is kept as target/tmp/lost-evidence.jsonl):\n{}",
+        wrong.join("\n")
     );
 }
 
 #[test]
-fn lost_evidence_damaged_is_never_green() {
-    try_all(
-        Loss::Damage,
-        sample::one_in(2048),
-        &fixtures(),
-        Evidence::of_fixture,
-    );
+fn lost_evidence_never_helps() {
+    let losses = [
+        (Loss::Damage, sample::one_in(2048)),
+        (Loss::Empty, sample::one_in(128)),
+        (Loss::Garbage, sample::one_in(128)),
+        (Loss::Withheld, sample::one_in(128)),
+        (Loss::Cut, sample::one_in(256)),
+    ];
+    try_all(&losses, &fixtures(), Evidence::of_fixture);
 }
 
 #[test]
-fn lost_evidence_emptied_is_never_green() {
-    try_all(
-        Loss::Empty,
-        sample::one_in(128),
-        &fixtures(),
-        Evidence::of_fixture,
-    );
-}
-
-#[test]
-fn lost_evidence_garbled_is_never_green() {
-    try_all(
-        Loss::Garbage,
-        sample::one_in(128),
-        &fixtures(),
-        Evidence::of_fixture,
-    );
-}
-
-#[test]
-fn lost_evidence_withheld_is_never_healthy() {
-    try_all(
-        Loss::Withheld,
-        sample::one_in(128),
-        &fixtures(),
-        Evidence::of_fixture,
-    );
-}
-
-#[test]
-fn lost_evidence_cut_off_is_never_green() {
-    try_all(
-        Loss::Cut,
-        sample::one_in(256),
-        &fixtures(),
-        Evidence::of_fixture,
-    );
-}
-
-#[test]
-fn lost_evidence_of_one_node_never_makes_its_cluster_green() {
-    try_all(
-        Loss::Damage,
-        sample::one_in(8192),
-        &list::all(),
-        Evidence::of_cluster,
-    );
-}
-
-#[test]
-fn lost_evidence_withheld_by_one_node_never_leaves_its_cluster_healthy() {
-    try_all(
-        Loss::Withheld,
-        sample::one_in(1024),
-        &list::all(),
-        Evidence::of_cluster,
-    );
-}
-
-#[test]
-fn lost_evidence_of_a_node_that_was_cut_off_never_leaves_its_cluster_green() {
-    try_all(
-        Loss::Cut,
-        sample::one_in(1024),
-        &list::all(),
-        Evidence::of_cluster,
-    );
+fn lost_evidence_of_one_node_never_helps_its_cluster() {
+    let losses = [
+        (Loss::Damage, sample::one_in(8192)),
+        (Loss::Withheld, sample::one_in(1024)),
+        (Loss::Cut, sample::one_in(1024)),
+    ];
+    try_all(&losses, &list::all(), Evidence::of_cluster);
 }
