@@ -207,20 +207,20 @@ fn own_examples(case: &toml::Table) -> String {
 
 /// By what a case is judged, in the order in which `src/check/built.rs` reads it. What is missing or of a wrong type is empty: the tests, which
 /// read the files, say what is wrong with them.
-fn fields(table: &toml::Table) -> Result<[String; 13], String> {
+fn fields(table: &toml::Table) -> Result<[String; 14], String> {
     let text = |key: &str| {
         let text = table.get(key).and_then(toml::Value::as_str);
         text.unwrap_or_default().to_owned()
     };
-    let explains = table.get("explains").and_then(toml::Value::as_array);
-    let explains = explains.into_iter().flatten();
-    let explains: Vec<&str> = explains.filter_map(toml::Value::as_str).collect();
+    let lines = |key: &str| {
+        let texts = table.get(key).and_then(toml::Value::as_array);
+        let texts = texts.into_iter().flatten();
+        let texts: Vec<&str> = texts.filter_map(toml::Value::as_str).collect();
+        texts.join("\n")
+    };
     let limits = table.get("limits").and_then(toml::Value::as_table);
     let premises = match table.get("premise") {
-        Some(toml::Value::Array(all)) => {
-            let all: Vec<&str> = all.iter().filter_map(toml::Value::as_str).collect();
-            all.join("\n")
-        }
+        Some(toml::Value::Array(_)) => lines("premise"),
         _ => text("premise"),
     };
     let limits: Vec<String> = limits.into_iter().flatten().map(limit).collect();
@@ -237,7 +237,8 @@ fn fields(table: &toml::Table) -> Result<[String; 13], String> {
         text("applies"),
         text("fails"),
         text("finding"),
-        explains.join("\n"),
+        lines("explains"),
+        lines("alias"),
         joins.collect::<Vec<_>>().join("\n"),
         limits.join("\n"),
     ];

@@ -142,6 +142,8 @@ pub struct Check {
     finding: finding_source::FindingSource,
     /// Ids, or patterns of ids, of the checks whose failing it explains.
     pub explains: Vec<Arc<str>>,
+    /// Other names of it, of which several checks can have one: `symptom` are those that say that something stopped, and not why.
+    pub aliases: Vec<Arc<str>>,
     /// What else in the text of an event confirms its cause, or rules it out.
     pub joined: Vec<Join>,
     /// Thresholds, read as `limit.NAME`, that a site can override.
@@ -191,8 +193,11 @@ impl Check {
         self.limits.iter().any(|limit| *limit.0 == *name)
     }
 
-    /// Whether an id or a pattern of ids names it: by its own id, or by its case's.
+    /// Whether an id or a pattern of ids names it: by its own id, by its case's, or by another name.
     pub fn is_named(&self, pattern: &str) -> bool {
-        glob::fits(pattern, &self.id) || glob::fits(pattern, &self.case)
+        let mut aliases = self.aliases.iter();
+        glob::fits(pattern, &self.id)
+            || glob::fits(pattern, &self.case)
+            || aliases.any(|alias| **alias == *pattern)
     }
 }

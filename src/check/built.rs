@@ -16,8 +16,8 @@ use crate::fact::{Subject, Value};
 /// Of each case, in the order of the files: the path, and the fields; a NUL after each.
 const CHECKS: &str = include_str!(concat!(env!("OUT_DIR"), "/checks.txt"));
 
-/// Id of the case, title, severity, impact, area, subject, premises, applies, fails, finding, explains, joins, limits.
-type Fields = [&'static str; 13];
+/// Id of the case, title, severity, impact, area, subject, premises, applies, fails, finding, explains, aliases, joins, limits.
+type Fields = [&'static str; 14];
 
 /// Reads all of them.
 pub(super) fn all() -> impl Iterator<Item = Result<Check, CheckError>> {
@@ -50,6 +50,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         fails,
         finding,
         explains,
+        aliases,
         joins,
         limits,
     ] = fields;
@@ -81,6 +82,7 @@ fn check(number: usize, path: &'static str, fields: Fields) -> Result<Check, Com
         fails: typing::condition(fails, names)?,
         finding: FindingSource::Text(finding, OnceLock::new()),
         explains: explains.lines().map(Into::into).collect(),
+        aliases: aliases.lines().map(Into::into).collect(),
         joined: joins
             .lines()
             .map(|line| Join::packed(line, names))

@@ -20,15 +20,15 @@ use crate::sentence::Sentence;
 const LARGEST: usize = 256 << 10;
 
 /// The keys of a check, in the order in which a reader wants them.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "title", "severity", "impact", "area", "subject", "premise", "applies", "fails", "finding",
-    "explains", "see", "why", "fix", "joined", "limits", "case", "example",
+    "explains", "alias", "see", "why", "fix", "joined", "limits", "case", "example",
 ];
 
 /// The keys of a case: its id, and what differs from what the file says of all cases.
-const CASE_KEYS: [&str; 17] = [
+const CASE_KEYS: [&str; 18] = [
     "id", "title", "severity", "impact", "area", "subject", "premise", "applies", "fails",
-    "finding", "explains", "see", "why", "fix", "joined", "limits", "example",
+    "finding", "explains", "alias", "see", "why", "fix", "joined", "limits", "example",
 ];
 
 /// Where the example of a case is written.
@@ -210,6 +210,7 @@ impl<'a, 's> Reader<'a, 's> {
                 self.placed(self.item("finding")?, |text| Template::parse(text, names))?,
             ),
             explains: self.texts("explains")?,
+            aliases: self.texts("alias")?,
             joined: self.joined(names)?,
             advice: AdviceSource::Read(self.advice(names)?),
             source: Cow::Borrowed(""),

@@ -408,7 +408,7 @@ fn the_program_has_what_each_file_says() {
     for (built, whole) in built.checks.iter().zip(&whole.checks) {
         let said = |check: &Check| {
             let judged = (&check.applies, &check.fails, check.finding());
-            let words = (&check.title, &check.explains, &check.path);
+            let words = (&check.title, &check.explains, &check.aliases, &check.path);
             let kind = (&check.id, check.severity, check.impact, &check.area);
             let kind = (kind, check.subject, &check.premises);
             let mut limits = check.limits.clone();
