@@ -321,7 +321,9 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
         if ordered.is_empty() {
             (&failures, failures.clone())
         } else {
-            (&failures, ordered)
+            let mut heads = ordered;
+            heads.extend(absences(facts, &failures, &heads));
+            (&failures, heads)
         }
     };
     let kind = |facts: &Facts, id: Id| {
@@ -354,6 +356,35 @@ fn lead(facts: &mut Facts, run: Id, events: &[Id]) {
     let classes: Arc<[Arc<str>]> = followed.keys().map(|word| Arc::from(*word)).collect();
     facts.derive(run, run::FOLLOWED_CLASSES, classes, how);
     rdma_failure(facts, run, &leading);
+}
+
+/// What says that a node or a process was missing, beside nothing but those that waited for
+/// another: launchers and schedulers notice it last.
+fn absences(facts: &Facts, failures: &[Id], heads: &[Id]) -> Vec<Id> {
+    const WAITED: [LogClass; 4] = [
+        LogClass::ConnectFailed,
+        LogClass::TorchStore,
+        LogClass::TorchTimeout,
+        LogClass::PeerClosed,
+    ];
+    const ABSENT: [LogClass; 4] = [
+        LogClass::NodeFailed,
+        LogClass::LaunchFailed,
+        LogClass::LoginFailed,
+        LogClass::CredentialRefused,
+    ];
+    if !heads.iter().all(|id| is_of_class(facts, *id, &WAITED)) {
+        return Vec::new();
+    }
+    let failures = failures.iter().copied();
+    failures
+        .filter(|id| is_of_class(facts, *id, &ABSENT))
+        .collect()
+}
+
+fn is_of_class(facts: &Facts, id: Id, classes: &[LogClass]) -> bool {
+    let class = facts.known(id, event::CLASS);
+    class.is_some_and(|class| classes.contains(&class))
 }
 
 /// Whether nothing that follows shows that the run went on after the event.
