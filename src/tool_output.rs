@@ -22,7 +22,7 @@ use self::carrier::Place;
 pub use self::config_space::{config_spaces, function_name};
 pub use self::host::is_name as is_host_name;
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
-pub use self::marks::{STATED_PORTS, is_function, is_read, is_tool, stated_ports};
+pub use self::marks::{STATED_PORTS, is_function, is_read, is_tool, runs_benchmark, stated_ports};
 use self::tag::Tag;
 use crate::left_out::{self, LeftOut};
 use crate::small_sort;
@@ -350,6 +350,9 @@ impl Splitter {
             self.leave_each();
             self.begin(Some(command));
             return;
+        }
+        if command::is_of_job(text) {
+            return self.close();
         }
         if let Some(open) = &mut self.open {
             // The rule below a heading.

@@ -51,7 +51,13 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
         let host = inside.split_once('@')?.1.split([' ', ':']).next()?;
         (Some(host), true)
     } else {
-        let (place, path) = head.split_once(':').unwrap_or((head, ""));
+        // Gentoo's has a space: `host ~ #`.
+        let space = head.find([' ']).filter(|at| {
+            let path = head.get(at + 1..);
+            path.is_some_and(|path| path.starts_with(['~', '/']))
+        });
+        let spaced = space.and_then(|at| Some((head.get(..at)?, head.get(at + 1..)?)));
+        let (place, path) = head.split_once(':').or(spaced).unwrap_or((head, ""));
         let host = place.split_once('@').map_or(place, |(_, host)| host);
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'@');
         if !place.bytes().all(plain) || path.contains(' ') || head.len() > 120 {
@@ -59,7 +65,7 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
         }
         (
             Some(host),
-            place.contains('@') || path.starts_with(['~', '/']),
+            place.contains('@') || spaced.is_none() && path.starts_with(['~', '/']),
         )
     };
     // What follows a `;` in a comment is no command.
@@ -78,6 +84,34 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
 
 fn starts_with_digit(text: &str) -> bool {
     text.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Whether only a program of a job writes a line so, which then is no output of the tool above it:
+/// the label of a rank, an exception of Python, a launcher.
+pub(super) fn is_of_job(text: &str) -> bool {
+    const BEGINS: [&str; 6] = [
+        "[rank",
+        "Traceback (most recent call last):",
+        "slurmstepd: error: ",
+        "srun: error: ",
+        "UCX  ERROR",
+        "terminate called after throwing",
+    ];
+    BEGINS.iter().any(|begin| text.starts_with(begin)) || is_exception(text)
+}
+
+/// `torch.AcceleratorError: CUDA error`, `RuntimeError: …`.
+fn is_exception(text: &str) -> bool {
+    let Some((name, _)) = text.split_once(": ") else {
+        return false;
+    };
+    let last = name.rsplit('.').next().unwrap_or(name);
+    name.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'_')
+        && last.starts_with(|c: char| c.is_ascii_uppercase())
+        && ["Error", "Exception"]
+            .iter()
+            .any(|end| last.len() > end.len() && last.ends_with(end))
 }
 
 /// The letters of a longer prompt are not counted.

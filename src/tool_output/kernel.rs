@@ -57,8 +57,8 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
     if journal {
         return Some((None, rest));
     }
-    let is_driver = DRIVERS.iter().any(|driver| text.starts_with(driver));
-    is_driver.then_some((None, text))
+    let begins = DRIVERS.iter().any(|driver| text.starts_with(driver));
+    (begins || is_of_pci_device(text)).then_some((None, text))
 }
 
 /// The microseconds since boot and the message of a record of /dev/kmsg: `6,339,5140900,-;NET:
@@ -105,6 +105,35 @@ fn has_kernel_words(text: &str) -> bool {
     words.is_some_and(|words| words.is_match(text))
 }
 
+/// Whether a driver wrote it of a PCI device, and nothing is before it: `bnxt_en 0000:21:00.0
+/// ens21f0: NIC Link is Down` (include/linux/dev_printk.h, net/core/dev.c of Linux).
+fn is_of_pci_device(text: &str) -> bool {
+    let mut words = text.splitn(3, ' ');
+    let (Some(driver), Some(address), Some(message)) = (words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    let alone = address.strip_suffix(':');
+    is_driver(driver)
+        && is_pci_address(alone.unwrap_or(address))
+        && (alone.is_some() || message.contains(": "))
+}
+
+fn is_driver(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+/// `0000:21:00.0`.
+fn is_pci_address(text: &str) -> bool {
+    text.split([':', '.']).map(str::len).eq([4, 2, 2, 1])
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.')
+}
+
 /// Whether this is a line of the kernel's log and nothing else can be: it begins with a time of dmesg's or syslog's, or names a driver.
 pub(super) fn is_kernel(text: &str) -> bool {
     let rest = match text.strip_prefix('<').and_then(|t| t.split_once('>')) {
@@ -114,6 +143,7 @@ pub(super) fn is_kernel(text: &str) -> bool {
     let logged = |(before, _): (&str, &str)| before.len() < 100 && before.matches(':').count() >= 2;
     let is_alone = rest.starts_with('[')
         || text.starts_with("kern  :")
+        || is_of_pci_device(text)
         || device_record(text).is_some()
         || of_networkd(text).is_some()
         || memmem::find(text.as_bytes(), b" kernel: ").is_some()

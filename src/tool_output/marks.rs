@@ -301,10 +301,14 @@ pub fn is_read(argv: &[String]) -> bool {
         let is_plain = !arguments.iter().any(|argument| argument.starts_with('-'));
         return subjects.contains(&"") && is_plain || words.any(|word| subjects.contains(&&*word));
     }
-    let of_benchmark = ["ib_write", "ib_read", "ib_send"];
-    READ.contains(&&**tool)
-        || tool.ends_with("_perf")
-        || of_benchmark.iter().any(|name| tool.starts_with(name))
+    READ.contains(&&**tool) || runs_benchmark(argv)
+}
+
+/// Whether the command runs a benchmark, of which the marks of its tables are read.
+pub fn runs_benchmark(argv: &[String]) -> bool {
+    let tool = argv.first().map_or("", String::as_str);
+    let names = ["ib_write", "ib_read", "ib_send"];
+    tool.ends_with("_perf") || names.iter().any(|name| tool.starts_with(name))
 }
 
 #[cfg(test)]

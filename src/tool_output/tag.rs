@@ -13,31 +13,31 @@ const LONGEST: usize = 100;
 
 /// The beginnings of a line that can be such a text, each with what follows it.
 pub(super) fn before(text: &str) -> impl Iterator<Item = (Tag<'_>, &str)> {
-    split(text).map(|(bare, rest)| (Tag::of(bare), rest))
+    ends(text).filter_map(|at| Some((Tag::of(text.get(..at)?.trim()), text.get(at..)?)))
 }
 
 /// What follows each of these.
 pub(super) fn rests(text: &str) -> impl Iterator<Item = &str> {
-    split(text).map(|(_, rest)| rest)
+    ends(text).filter_map(|at| text.get(at..))
 }
 
-/// The words of each, and what follows it.
-fn split(text: &str) -> impl Iterator<Item = (&str, &str)> {
+/// Where each of these ends.
+fn ends(text: &str) -> impl Iterator<Item = usize> {
     let head = text.as_bytes();
     let first = head.iter().take(LONGEST).position(u8::is_ascii_digit);
     // Each has a digit, before the sign that ends it.
     let first = first.map_or(usize::MAX, |digit| digit + 2);
-    let ends = (first..=head.len().min(LONGEST)).filter(move |&at| match head[at - 1] {
+    let signs = (first..=head.len().min(LONGEST)).filter(move |&at| match head[at - 1] {
         // One space behind it belongs to it, and further ones to the line.
         b'>' | b'|' | b':' => head.get(at) != Some(&b' '),
         b' ' => head[at - 2] != b' ',
         _ => false,
     });
-    ends.filter_map(|at| {
-        let bare = text.get(..at)?.trim();
-        let is_tag = bare.ends_with([':', ']', '>', '|']) || bare.split(' ').all(has_digit);
-        Some((bare, text.get(at..)?)).filter(|_| is_tag)
-    })
+    signs.filter(|at| text.get(..*at).is_some_and(|before| is_tag(before.trim())))
+}
+
+fn is_tag(words: &str) -> bool {
+    words.ends_with([':', ']', '>', '|']) || words.split(' ').all(has_digit)
 }
 
 fn has_digit(word: &str) -> bool {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::kept_lines::Hashed;
 use crate::nccl_log::digest::KeptLine;
-use crate::tool_output::Block;
+use crate::tool_output::{self, Block};
 
 /// Lines that are kept: the first tells the most, and a reader reads a few.
 const MOST: usize = 32;
@@ -36,12 +36,20 @@ impl UnlistedFailures {
         }
     }
 
-    /// Those that do not stand in an output of a tool: what a tool prints is read as its output.
+    /// Those that do not stand in an output of a tool that is read as its output.
     pub(super) fn outside(self, blocks: &[Block]) -> Vec<KeptLine> {
-        let lines = blocks.iter().flat_map(|block| &block.lines);
+        let read = blocks.iter().filter(|block| has_reader(block));
+        let lines = read.flat_map(|block| &block.lines);
         let of_tools: HashSet<u64> = lines.map(|(number, _)| *number).collect();
         let mut all = self.all;
         all.retain(|kept| !of_tools.contains(&kept.line));
         all
     }
+}
+
+/// Whether something reads all that the tool prints. Benchmarks are read from the marks of their
+/// tables on.
+fn has_reader(block: &Block) -> bool {
+    block.tool() == "log"
+        || tool_output::is_read(&block.argv) && !tool_output::runs_benchmark(&block.argv)
 }

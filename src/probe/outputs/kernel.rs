@@ -16,9 +16,14 @@ use crate::tool_output::kernel_line;
 /// What a driver or the kernel says when it starts.
 const STARTS: [&str; 2] = ["Linux version ", "irmware version:"];
 
+fn is_start(text: &str) -> bool {
+    STARTS.iter().any(|words| text.contains(words))
+}
+
 /// States the events. Absence from these lines proves nothing, and the time of the copy is unknown.
 pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let settling = facts.limit(limit::LINKS_SETTLED).0;
+    let has_start = output.lines().any(|line| is_start(line.text));
     let mut started: Option<f64> = None;
     let mut told: Vec<Value> = Vec::new();
     for line in output.lines() {
@@ -26,12 +31,16 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             continue;
         };
         let dated = clock::of_kernel_line(line.text).map(|time| time.seconds);
-        if STARTS.iter().any(|words| text.contains(words)) {
+        if is_start(text) {
             started = dated.or(started);
         }
-        let is_settled = dated.is_some_and(|at| started.is_none_or(|from| at - from > settling));
+        let is_settled = if has_start {
+            dated.is_some_and(|at| started.is_none_or(|from| at - from > settling))
+        } else {
+            true
+        };
         // A line without a time since boot counts as one of boot, where what is usual is left out,
-        // unless its date is long after a start.
+        // unless its date is long after a start, or no start is among the lines that somebody picked.
         let undated = if is_settled { 2.0 * settling } else { 0.0 };
         let micros = (since_boot.unwrap_or(undated) * 1e6) as u64;
         told.push(json!({ "t": micros, "text": text }));
