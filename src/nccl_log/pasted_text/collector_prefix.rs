@@ -26,7 +26,7 @@ pub(super) fn put_back(lines: &mut [String], prefixes: &[String]) {
         return;
     }
     let mut both = lines.iter().zip(prefixes);
-    let is_output = both.any(|(line, prefix)| is_indented(line) && !prefix.is_empty())
+    let is_output = both.any(|both| is_indented(both.0) && !both.1.is_empty())
         && !lines.iter().any(|line| tool_output::is_command(line))
         && lines.iter().any(|line| tool_output::begins(line));
     let mut is_below_command = false;
