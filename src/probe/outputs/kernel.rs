@@ -34,11 +34,8 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         if is_start(text) {
             started = dated.or(started);
         }
-        let is_settled = if has_start {
-            dated.is_some_and(|at| started.is_none_or(|from| at - from > settling))
-        } else {
-            true
-        };
+        let is_settled =
+            !has_start || dated.is_some_and(|at| started.is_none_or(|from| at - from > settling));
         // A line without a time since boot counts as one of boot, where what is usual is left out,
         // unless its date is long after a start, or no start is among the lines that somebody picked.
         let undated = if is_settled { 2.0 * settling } else { 0.0 };
