@@ -222,32 +222,57 @@ fn a_closed_pipe_is_no_failure() {
     assert!(out.stderr.is_empty());
 }
 
+/// Looks at one machine before the verdicts of two of them have to be the same.
+const LOOKS: usize = 5;
+
 #[test]
 fn a_recording_of_this_machine_gives_the_verdict_again() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("this-machine.jsonl.zst");
     let path = path.to_str().unwrap();
     for redaction in [&[][..], &["--no-redact"]] {
-        let out = doctor(&[&["record", "-o", path][..], redaction].concat());
+        // What others do here meanwhile, as filling /dev/shm, may stand in one of the two looks.
+        let looks = || {
+            let out = doctor(&[&["record", "-o", path][..], redaction].concat());
+            assert!(
+                out.status.success(),
+                "{}",
+                String::from_utf8_lossy(&out.stderr)
+            );
+            let live = report(&["check", "--format", "json"]);
+            (live, report(&["check", "--format", "json", path]))
+        };
+        let mut last = None;
+        let is_same = (0..LOOKS).any(|_| {
+            let (live, replay) = looks();
+            let is_same = verdict(&live) == verdict(&replay);
+            last = Some((live, replay));
+            is_same
+        });
+        let (live, replay) = last.unwrap();
+        let findings = |of: &serde_json::Value| format!("{:#}{:#}", of["causes"], of["notes"]);
         assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
+            is_same,
+            "live {}\n{}\nreplayed {}\n{}",
+            verdict(&live),
+            findings(&live),
+            verdict(&replay),
+            findings(&replay)
         );
-        let live = report(&["check", "--format", "json"]);
-        let replay = report(&["check", "--format", "json", path]);
-        for part in ["status", "exit", "causes", "notes", "counts"] {
-            let strip = |v: &serde_json::Value| {
-                // What moves between two looks at one machine: uptime, free memory.
-                let text = v[part].to_string();
-                if part == "counts" || part == "status" || part == "exit" {
-                    text
-                } else {
-                    v[part].as_array().unwrap().len().to_string()
-                }
-            };
-            assert_eq!(strip(&live), strip(&replay), "{part}");
-        }
     }
+}
+
+/// Of a report what does not move between two looks at one machine, as its uptime and free memory
+/// do.
+fn verdict(report: &serde_json::Value) -> String {
+    let number = |part: &str| report[part].as_array().unwrap().len();
+    format!(
+        "{} {} {} causes {} notes {}",
+        report["status"],
+        report["exit"],
+        report["counts"],
+        number("causes"),
+        number("notes")
+    )
 }
 
 fn report(args: &[&str]) -> serde_json::Value {
