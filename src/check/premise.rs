@@ -30,6 +30,8 @@ written! {
         NoContainer = "no-container",
         /// No capability lifts the limit of locked memory.
         LimitBinds = "limit-binds",
+        /// The node has several GPUs.
+        SeveralGpus = "several-gpus",
         /// The GPU is not divided by MIG.
         Undivided = "undivided",
         /// The PCI function is not a virtual one (SR-IOV).
@@ -66,6 +68,7 @@ impl Premise {
             Premise::BareMetal => "not node.virtual",
             Premise::NoContainer => "node.container == \"none\"",
             Premise::LimitBinds => "not node.ipc_lock",
+            Premise::SeveralGpus => "node.nvml_gpus > 1",
             Premise::Undivided => "gpu.mig != \"on\"",
             Premise::WholeDevice => "not function.virtual_function",
             Premise::WholeGpu => "not gpu.virtual_function",
@@ -86,6 +89,7 @@ impl Premise {
             Premise::GpudirectWanted => PremiseWords::Before("if GPUDirect RDMA is wanted: "),
             Premise::CarriesRoce => PremiseWords::Before("if it carries RoCE: "),
             Premise::RoceUsed => PremiseWords::Before("if jobs send RoCE there: "),
+            Premise::SeveralGpus => PremiseWords::Before("if the node has several GPUs: "),
             Premise::BareMetal => PremiseWords::Behind("this is a virtual machine"),
             Premise::NoContainer => PremiseWords::Behind("this ran in a container"),
             Premise::LimitBinds => PremiseWords::Behind("it has CAP_IPC_LOCK"),
