@@ -29,6 +29,8 @@ words! {
         Unreachable = "unreachable",
         /// Some or all echo requests were not answered.
         Lost = "lost",
+        /// A tool could not do what it was asked for, in words that no reader knows.
+        Complained = "complained",
     }
 }
 

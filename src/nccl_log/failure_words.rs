@@ -51,13 +51,18 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<usize> {
 
 /// Whether a line says that something failed, and is neither prose nor source code nor a count of
 /// none.
-pub(super) fn says_failure(line: &[u8]) -> bool {
+pub fn says_failure(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     (SHORTEST..=LONGEST).contains(&text.len())
         && (says_it(text) || is_error_of_glog(text))
-        && !has(&EXCUSES, text)
-        && !is_of_source(text)
+        && !is_excused(text)
         && is_of_program(text)
+}
+
+/// Whether a line that has words of a failure reports none: a count of none, a level below a
+/// warning, prose, or source code.
+pub fn is_excused(text: &[u8]) -> bool {
+    has(&EXCUSES, text) || is_of_source(text)
 }
 
 /// Whether one of the words stands for itself: it is no part of a variable's name or of an option,

@@ -4,6 +4,8 @@
 mod amd;
 mod asked_route;
 mod bridging;
+mod complaint;
+mod complaints;
 mod containers;
 mod counters;
 mod devices;
@@ -197,6 +199,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     devices::odd(facts, node);
     summary::state_outputs(&outputs, facts, node);
     missing_gpus::state(&outputs, facts, node);
+    complaints::state(&outputs, facts, node);
 }
 
 fn read(output: &Output, facts: &mut Facts, node: Id) {

@@ -17,7 +17,11 @@ use crate::whole::{Contribution, NodeHead};
 pub(super) const HEADLINE: usize = 112;
 
 /// The checks of lines that no table has.
-const NOT_IN_CATALOGUE: [&str; 2] = ["log/not-in-catalogue", "kernel/not-in-catalogue"];
+const NOT_IN_CATALOGUE: [&str; 3] = [
+    "log/not-in-catalogue",
+    "kernel/not-in-catalogue",
+    "tool/not-in-catalogue",
+];
 
 /// What a script sees where a finding leads and the verdict is open.
 const UNDECIDED: &str = " (exit 3)";

@@ -291,22 +291,22 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
 }
 
 /// Whether the output of this command is read.
-pub fn is_read(argv: &[String]) -> bool {
-    let Some((tool, arguments)) = argv.split_first() else {
+pub fn is_read(argv: &[impl AsRef<str>]) -> bool {
+    let mut words = argv.iter().map(AsRef::as_ref);
+    let Some(tool) = words.next() else {
         return false;
     };
-    if let Some((_, subjects)) = SUBJECTS.iter().find(|(of, _)| of == tool) {
-        let word = |argument: &String| argument.split('=').next().map(str::to_owned);
-        let mut words = arguments.iter().filter_map(word);
-        let is_plain = !arguments.iter().any(|argument| argument.starts_with('-'));
-        return subjects.contains(&"") && is_plain || words.any(|word| subjects.contains(&&*word));
+    if let Some((_, subjects)) = SUBJECTS.iter().find(|(of, _)| *of == tool) {
+        let is_plain = !words.clone().any(|argument| argument.starts_with('-'));
+        let mut words = words.filter_map(|argument| argument.split('=').next());
+        return subjects.contains(&"") && is_plain || words.any(|word| subjects.contains(&word));
     }
-    READ.contains(&&**tool) || runs_benchmark(argv)
+    READ.contains(&tool) || runs_benchmark(argv)
 }
 
 /// Whether the command runs a benchmark, of which the marks of its tables are read.
-pub fn runs_benchmark(argv: &[String]) -> bool {
-    let tool = argv.first().map_or("", String::as_str);
+pub fn runs_benchmark(argv: &[impl AsRef<str>]) -> bool {
+    let tool = argv.first().map_or("", AsRef::as_ref);
     let names = ["ib_write", "ib_read", "ib_send"];
     tool.ends_with("_perf") || names.iter().any(|name| tool.starts_with(name))
 }

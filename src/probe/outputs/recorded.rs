@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{OutputPlace, PROBE, left_out_question, question, tree_links};
+use super::{OutputPlace, PROBE, complaint, left_out_question, question, tree_links};
 use crate::left_out::{self, LeftOut};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
@@ -99,6 +99,11 @@ impl Evidence {
             } else if tool_output::is_tool(block.tool()) {
                 let line = block.lines.first().map_or(0, |(number, _)| *number);
                 self.unread.push(format!("{file}:{line}: {}", block.tool()));
+                // Among the lines of a run they are the log's.
+                let complaints = (!tells_of_run).then(|| complaint::only(block)).flatten();
+                if let Some(complaints) = complaints {
+                    self.add_block(file, complaints);
+                }
             }
         }
         digest.outputs = of_log;
@@ -579,9 +584,10 @@ pub fn tells_of_run(digest: &Digest) -> bool {
     let (of_log, outputs): (Vec<&Block>, Vec<&Block>) =
         (digest.outputs.iter()).partition(|block| block.tool() == "log");
     let has_run = outputs.iter().any(|block| is_of_benchmark(block));
-    // A line that says what failed is evidence, whoever wrote it; within a tool's output the output
-    // is.
-    let in_outputs: BTreeSet<u64> = (outputs.iter())
+    // A line that says what failed is evidence, whoever wrote it; within an output that is read the
+    // output is.
+    let read = (outputs.iter()).filter(|block| tool_output::is_read(&block.argv));
+    let in_outputs: BTreeSet<u64> = read
         .flat_map(|block| block.lines.iter().map(|(line, _)| *line))
         .collect();
     let is_evidence = |kept: &KeptLine| {

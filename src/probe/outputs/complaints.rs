@@ -1,0 +1,69 @@
+//! What tools complain of in words that no reader of their output knows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Output, OutputLine, complaint, self_tests};
+use crate::fact::tool_result::ToolResultKind;
+use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
+
+/// Commands whose complaints are stated: a reader reads a few.
+const MOST: usize = 16;
+
+/// States the first complaint of each command, unless a fact was read from its line.
+pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
+    let read = ReadLines::of(facts, node);
+    let mut complaints: Vec<(String, OutputLine<'_>)> = Vec::new();
+    for output in outputs {
+        let first = output.lines().next().map(|line| line.number);
+        let kept = complaint::lines(&output.argv, &output.lines);
+        let numbers: Vec<u64> = kept.iter().map(|(number, _)| *number).collect();
+        let is_unread = |line: &OutputLine<'_>| {
+            numbers.contains(&line.number) && !read.has(output, line, first)
+        };
+        let command = output.argv.join(" ");
+        if let Some(line) = output.lines().find(is_unread) {
+            complaints.push((command, line));
+        }
+    }
+    for (command, line) in complaints.into_iter().take(MOST) {
+        let words = line.text.trim();
+        self_tests::add(
+            facts,
+            node,
+            ToolResultKind::Complained,
+            &command,
+            (&line, words),
+        );
+    }
+}
+
+/// The lines that facts were read from, each with the texts among these.
+struct ReadLines(HashMap<(Arc<str>, u64), Vec<Arc<str>>>);
+
+impl ReadLines {
+    fn of(facts: &Facts, node: Id) -> Self {
+        let mut all: HashMap<(Arc<str>, u64), Vec<Arc<str>>> = HashMap::new();
+        for fact in facts.stated(node) {
+            let (Fact::Known(_, origin) | Fact::Unknown(Gap { origin, .. })) = fact;
+            let Origin::Logged(line) = origin else {
+                continue;
+            };
+            let texts = all.entry((Arc::clone(&line.file), line.line)).or_default();
+            if let Some(Value::Text(text)) = fact.known() {
+                texts.push(Arc::clone(text));
+            }
+        }
+        ReadLines(all)
+    }
+
+    /// Whether a reader knows the line. The first one stands for what the whole output says, too:
+    /// only what quotes it has read it.
+    fn has(&self, output: &Output, line: &OutputLine<'_>, first: Option<u64>) -> bool {
+        let Some(texts) = self.0.get(&(Arc::clone(&output.file), line.number)) else {
+            return false;
+        };
+        let is_quoted = |text: &Arc<str>| text.contains(' ') && line.text.contains(&**text);
+        first != Some(line.number) || texts.iter().any(is_quoted)
+    }
+}
