@@ -13,6 +13,7 @@ mod fabric;
 mod filter;
 mod interfaces;
 mod kernel;
+mod links;
 mod lldp;
 mod lspci;
 mod matrix;
@@ -189,6 +190,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     for output in &outputs {
         read(output, facts, node);
     }
+    links::state_below(facts, node);
     bridging::state(&outputs, facts, node);
     mounts::state(&outputs, facts, node);
     amd::state(&outputs, facts, node);

@@ -84,23 +84,6 @@ fn unnamed_link(facts: &mut Facts, node: Id, line: &OutputLine<'_>) {
     }
 }
 
-/// What a link trained at and what its own end supports, if that is more; "none" if not. A GPU that
-/// is idle lowers its speed.
-fn link_below(facts: &Facts, id: Id, keys: &LinkKeys) -> Option<Arc<str>> {
-    let generation = facts.known(id, keys.generation)?;
-    let width = facts.known(id, keys.width)?;
-    let max_generation = facts.known(id, keys.max_generation)?;
-    let max_width = facts.known(id, keys.max_width)?;
-    let is_gpu = facts.subject(id) == Subject::Gpu;
-    Some(
-        if width < max_width || generation < max_generation && !is_gpu {
-            format!("Gen{generation} x{width}, of Gen{max_generation} x{max_width}").into()
-        } else {
-            "none".into()
-        },
-    )
-}
-
 /// The class that stands behind the address.
 fn class(rest: &str) -> Option<&str> {
     Some(rest.split(['[', ':']).next()?.trim())
@@ -205,14 +188,6 @@ fn field(facts: &mut Facts, id: Id, keys: &LinkKeys, line: &OutputLine<'_>) {
                 };
                 facts.set(id, speed, line.known(generation));
                 facts.set(id, lanes, line.known(width));
-            }
-            let below = link_below(facts, id, keys).filter(|_| key == "LnkSta");
-            match (below, facts.subject(id)) {
-                (Some(below), Subject::Function) => {
-                    facts.set(id, function::LINK_BELOW, line.known(below));
-                }
-                (Some(below), Subject::Gpu) => facts.set(id, gpu::LINK_BELOW, line.known(below)),
-                _ => {}
             }
         }
         "Kernel driver in use" | "NUMA node" => {
