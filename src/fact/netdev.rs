@@ -107,7 +107,7 @@ subject! {
     GRO: bool = "gro" from "ethtool";
     /// Whether the driver counts pauses and drops at the port. Source: ETHTOOL_GSTATS.
     COUNTS_DROPS: bool = "counts_drops" from "qos";
-    /// Packets that the port dropped for want of room in its buffer, since the driver was loaded. Source: ETHTOOL_GSTATS, rx_discards_phy.
+    /// Packets that the port dropped for want of room in its buffer, since the driver was loaded. Source: ETHTOOL_GSTATS, rx_discards_phy, or the sum of what is printed of rx_prioN_discards.
     DISCARDS: u64 = "discards" from "qos";
     /// Packets that it received damaged or could not take, since an unknown time. Only of what ethtool and ip printed.
     RECEIVED_BADLY: u64 = "received_badly" from "outputs";

@@ -54,9 +54,8 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<usize> {
 pub fn says_failure(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     (SHORTEST..=LONGEST).contains(&text.len())
-        && (says_it(text) || is_error_of_glog(text))
+        && (has_level(text) || says_it(text) && is_of_program(text))
         && !is_excused(text)
-        && is_of_program(text)
 }
 
 /// Whether a line that has words of a failure reports none: a count of none, a level below a
@@ -121,8 +120,12 @@ fn is_name(part: &[u8; 3]) -> bool {
     part[1] == b'_' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric()
 }
 
-/// Whether glog's letter before a line says that it is an error: `E0302 09:15:07.980793`.
-fn is_error_of_glog(line: &[u8]) -> bool {
+/// Whether the level before a line says that it is an error: glog's letter, `E0302
+/// 09:15:07.980793`, or that of Mellanox' tools, `-E- `.
+fn has_level(line: &[u8]) -> bool {
+    if line.starts_with(b"-E- ") {
+        return true;
+    }
     let Some((b'E' | b'F', rest)) = line.split_first() else {
         return false;
     };

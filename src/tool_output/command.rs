@@ -198,8 +198,17 @@ impl Command {
             Place::Looped(target) => shell_loop::hosts(text, target),
             _ => Vec::new(),
         };
+        let mut argv = command.argv;
+        // The files that a loop shows one after the other.
+        if let [tool, words @ ..] = argv.as_slice()
+            && tool == "cat"
+            && place == Place::Here
+            && let Some(files) = shell_loop::rounds(text, words)
+        {
+            argv = [&["cat".to_owned()], files.as_slice()].concat();
+        }
         Some(Command {
-            argv: command.argv,
+            argv,
             is_piped: command.is_piped || parts.next().is_some(),
             place,
             hosts,

@@ -25,6 +25,25 @@ pub(super) fn hosts(line: &str, target: &str) -> Vec<String> {
     all
 }
 
+/// The words of a command with what a loop of this line puts into them, one round after the other.
+/// None where the line does not tell it.
+pub(super) fn rounds(line: &str, words: &[String]) -> Option<Vec<String>> {
+    let (variable, values) = values(line)?;
+    let braced = format!("${{{variable}}}");
+    let plain = format!("${variable}");
+    let mut all = Vec::new();
+    for value in &values {
+        for word in words {
+            let filled = word.replace(&braced, value).replace(&plain, value);
+            if filled.contains(['$', '`', '*']) || all.len() >= MOST {
+                return None;
+            }
+            all.push(filled);
+        }
+    }
+    Some(all)
+}
+
 /// The variable of a loop, and what it stands for each time.
 fn values(line: &str) -> Option<(&str, Vec<String>)> {
     let (_, behind) = line.split_once("for ")?;
@@ -55,7 +74,34 @@ fn values(line: &str) -> Option<(&str, Vec<String>)> {
 
 #[cfg(test)]
 mod tests {
-    use super::hosts;
+    use super::{hosts, rounds};
+
+    #[test]
+    fn the_files_of_loops() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        for (line, shown, files) in [
+            (
+                "for i in 0 1; do cat /a$i/b; done",
+                "/a$i/b",
+                Some("/a0/b /a1/b"),
+            ),
+            (
+                "for i in {0..1} ; do cat /a/$i /b/${i}",
+                "/a/$i /b/${i}",
+                Some("/a/0 /b/0 /a/1 /b/1"),
+            ),
+            (
+                "for d in mlx5_0 mlx5_1; do cat /c/$d/$p; done",
+                "/c/$d/$p",
+                None,
+            ),
+            ("for d in /sys/*; do cat $d; done", "$d", None),
+            ("cat /a$i/b", "/a$i/b", None),
+        ] {
+            let expected = files.map(words);
+            assert_eq!(rounds(line, &words(shown)), expected, "{line}");
+        }
+    }
 
     #[test]
     fn the_hosts_of_loops() {

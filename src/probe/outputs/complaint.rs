@@ -36,7 +36,6 @@ fn of_line(tool: &str, line: &str) -> Option<Complaint> {
     let behind_own = (text.strip_prefix(tool)).and_then(|rest| rest.strip_prefix(": "));
     let own = behind_own.unwrap_or(text).as_bytes();
     let is_own = behind_own.is_some() && failure_words::says_failure(own);
-    let begins = |text: &str| BEGINS.iter().any(|begin| text.starts_with(begin));
     let is_said = begins(text)
         || behind_name(text).is_some_and(begins)
         || ANYWHERE.iter().any(|part| text.contains(part));
@@ -52,6 +51,11 @@ fn of_line(tool: &str, line: &str) -> Option<Complaint> {
     } else {
         Complaint::Failed
     })
+}
+
+/// Whether a line begins as complaints do.
+fn begins(text: &str) -> bool {
+    BEGINS.iter().any(|begin| text.starts_with(begin))
 }
 
 /// What stands behind the name of a program: `slurm_load_partitions: Unable to contact …`.
@@ -85,8 +89,8 @@ pub(super) fn lines<'l>(
 ) -> Vec<&'l (u64, String)> {
     let tool = argv.first().map_or("", AsRef::as_ref);
     let kind = |line: &(u64, String)| of_line(tool, &line.1);
-    let is_other = |line: &(u64, String)| kind(line).is_none() && !line.1.trim().is_empty();
-    let says_more = all.iter().any(is_other);
+    let mut said = all.iter().filter(|line| !line.1.trim().is_empty());
+    let says_more = said.any(|line| kind(line).is_none());
     let is_kept = |line: &&(u64, String)| match kind(line) {
         Some(Complaint::Failed) => true,
         Some(Complaint::Withheld) => !says_more,

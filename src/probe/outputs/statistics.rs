@@ -111,6 +111,8 @@ impl Damage<'_> {
 #[derive(Default)]
 struct Look<'o> {
     discards: Option<(u64, OutputLine<'o>)>,
+    /// Those of priorities, which people pick: at least these were dropped.
+    of_priorities: Option<(u64, OutputLine<'o>)>,
     /// Pauses of the link and of priorities, by the statistic's name.
     pauses: BTreeMap<&'o str, u64>,
     last_pause: Option<OutputLine<'o>>,
@@ -134,7 +136,10 @@ fn compare_looks(output: &Output, facts: &mut Facts, id: Id) {
         }
         if name == "rx_discards_phy" {
             look.discards = Some((value, line));
-        } else if name == "tx_pause_ctrl_phy" || is_pause_of_priority(name) {
+        } else if is_of_priority(name, "rx_prio", "_discards") {
+            let before = look.of_priorities.map_or(0, |before| before.0);
+            look.of_priorities = Some((before.saturating_add(value), line));
+        } else if name == "tx_pause_ctrl_phy" || is_of_priority(name, "tx_prio", "_pause") {
             look.pauses.insert(name, value);
             look.last_pause = Some(line);
         }
@@ -142,11 +147,11 @@ fn compare_looks(output: &Output, facts: &mut Facts, id: Id) {
     look.write_facts(facts, id);
 }
 
-/// `tx_prio3_pause`.
-fn is_pause_of_priority(name: &str) -> bool {
+/// Whether a statistic is of one priority: `tx_prio3_pause`, `rx_prio0_discards`.
+fn is_of_priority(name: &str, begin: &str, end: &str) -> bool {
     let number = name
-        .strip_prefix("tx_prio")
-        .and_then(|rest| rest.strip_suffix("_pause"));
+        .strip_prefix(begin)
+        .and_then(|rest| rest.strip_suffix(end));
     number.is_some_and(|number| number.parse::<u8>().is_ok())
 }
 
@@ -179,6 +184,10 @@ impl Look<'_> {
                 }
                 Some(_) => {}
             }
+        }
+        if let (None, Some((discards, line))) = (&self.discards, &self.of_priorities) {
+            facts.set(id, netdev::COUNTS_DROPS, line.known(true));
+            facts.set(id, netdev::DISCARDS, line.known(*discards));
         }
         if let Some((discards, line)) = &self.discards {
             match facts.known(id, netdev::DISCARDS) {
