@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::fields::{Fields, is_felt, is_origin, is_relay, role};
+use super::fields::{Fields, is_felt, is_origin, is_relay, is_retry, role};
 use super::line::{LAST_ERROR, Line};
 use super::outcome::{Failure, LinePosition, OutcomeWithProof, RunCourse, RunEndings};
 use super::{INFO, RunView, not_logged};
@@ -160,6 +160,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let others = RunEndings::of(&failures);
     outcomes(&course, &failures, &others, &mut events);
     fail_exhausted_retries(&mut events);
+    fail_last_retry(view, &mut events);
     // What PyTorch says NCCL returned follows from what NCCL said itself.
     let repeated = |line: &Line<'_>| line.kept.text.contains(LAST_ERROR);
     let own = events
@@ -588,6 +589,28 @@ fn outcomes<'d>(
         if event.shown.as_ref().is_some_and(recovered) {
             event.shown = None;
         }
+    }
+}
+
+/// A connection that a program tries again in the last line of a file is what failed, where nothing
+/// else did and nothing shows that the run began: as far as is known it still tries.
+fn fail_last_retry(view: &RunView<'_, '_>, events: &mut [Event<'_, '_>]) {
+    if !view.processes.is_empty() || events.iter().any(Event::is_open_failure) {
+        return;
+    }
+    let ends_file = |event: &&mut Event<'_, '_>| {
+        let (_, digest) = &view.log.files[event.line.file];
+        event.line.kept.last + 1 >= digest.lines
+    };
+    let tries = |event: &&mut Event<'_, '_>| {
+        event.is_open() && event.fields.errno.is_some() && is_retry(event.line.message)
+    };
+    let last = events
+        .iter_mut()
+        .rev()
+        .find(|event| tries(event) && ends_file(event));
+    if let Some(event) = last {
+        event.role = Role::Failure;
     }
 }
 

@@ -355,7 +355,7 @@ pub(super) fn role(class: LogClass, fields: &Fields<'_>, message: &str) -> Role 
 }
 
 /// Whether glog's letter before the line says that it is a warning or less: `[W430 03:57:13.288 socket.cpp:752] [c10d] …`.
-fn is_retry(message: &str) -> bool {
+pub(super) fn is_retry(message: &str) -> bool {
     ["[W", "[I"].iter().any(|letter| {
         message.split(letter).skip(1).any(|rest| {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
