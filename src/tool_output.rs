@@ -350,8 +350,7 @@ impl Splitter {
             self.leave_each();
             self.begin(Some(command));
             return;
-        }
-        if command::is_of_job(text) {
+        } else if command::is_of_job(text) {
             return self.close();
         }
         if let Some(open) = &mut self.open {

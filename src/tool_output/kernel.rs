@@ -57,8 +57,7 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
     if journal {
         return Some((None, rest));
     }
-    let begins = DRIVERS.iter().any(|driver| text.starts_with(driver));
-    (begins || is_of_pci_device(text)).then_some((None, text))
+    (begins(text) || is_of_pci_device(text)).then_some((None, text))
 }
 
 /// The microseconds since boot and the message of a record of /dev/kmsg: `6,339,5140900,-;NET:
@@ -98,6 +97,10 @@ fn after_thread(rest: &str) -> Option<&str> {
 pub(super) fn begins_with_time(text: &str) -> bool {
     let inside = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     inside.is_some_and(|(time, _)| time.contains('.') && time.trim().parse::<f64>().is_ok())
+}
+
+fn begins(text: &str) -> bool {
+    BEGINS.iter().any(|begin| text.starts_with(begin))
 }
 
 fn has_kernel_words(text: &str) -> bool {
@@ -144,6 +147,7 @@ pub(super) fn is_kernel(text: &str) -> bool {
     let is_alone = rest.starts_with('[')
         || text.starts_with("kern  :")
         || is_of_pci_device(text)
+        || begins(text)
         || device_record(text).is_some()
         || of_networkd(text).is_some()
         || memmem::find(text.as_bytes(), b" kernel: ").is_some()
@@ -152,8 +156,9 @@ pub(super) fn is_kernel(text: &str) -> bool {
     is_alone && kernel_line(text).is_some()
 }
 
-/// How lines begin that only drivers write: somebody cut off what the kernel's log has before them.
-const DRIVERS: [&str; 9] = [
+/// How lines begin that only the kernel and its drivers write: somebody cut off what its log has
+/// before them.
+const BEGINS: [&str; 19] = [
     "NVRM: Xid (",
     "NVRM: GPU ",
     "NVRM: API mismatch",
@@ -163,6 +168,16 @@ const DRIVERS: [&str; 9] = [
     "mlx5_core 0000:",
     "infiniband mlx5_",
     "pcieport 0000:",
+    "watchdog: BUG: soft lockup",
+    "BUG: soft lockup",
+    "rcu: INFO: rcu_",
+    "INFO: task ",
+    "EDAC MC",
+    "mce: [Hardware Error]",
+    "{1}[Hardware Error]",
+    "Memory failure: 0x",
+    "nfs: server ",
+    "oom-kill:constraint=",
 ];
 
 static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| AhoCorasick::new(KERNEL_WORDS).ok());
