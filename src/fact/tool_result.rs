@@ -13,6 +13,8 @@ words! {
         Right = "right",
         /// A diagnosis of GPUs failed.
         DiagnosisFailed = "diagnosis-failed",
+        /// A diagnosis of GPUs warns.
+        DiagnosisWarned = "diagnosis-warned",
         /// A unit of systemd failed.
         UnitFailed = "unit-failed",
         /// A scheduler keeps jobs away from nodes.

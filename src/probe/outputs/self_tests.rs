@@ -126,8 +126,9 @@ fn is_heading(name: &str) -> bool {
     name == "Overall Health" || name.parse::<u32>().is_ok()
 }
 
-/// A test that failed, and the reason as far as it was read.
+/// A test that failed or warns, and the reason as far as it was read.
 struct FailedTest<'p> {
+    kind: ToolResultKind,
     name: &'p str,
     line: OutputLine<'p>,
     reason: String,
@@ -153,11 +154,20 @@ pub(super) fn dcgmi(output: &Output, facts: &mut Facts, node: Id) {
         let verdict = verdict(result);
         // Another GPU may have passed the test that the rows above are of.
         let is_of_one_gpu = name.is_empty() && !result.starts_with(verdict);
-        if verdict == "Fail" && !test.is_empty() {
-            let reason = String::new();
-            let (name, is_same) = (test, failed.last().is_some_and(|last| last.name == test));
+        let kind = match verdict {
+            "Fail" => Some(ToolResultKind::DiagnosisFailed),
+            "Warn" => Some(ToolResultKind::DiagnosisWarned),
+            _ => None,
+        };
+        if let Some(kind) = kind.filter(|_| !test.is_empty()) {
+            let is_same = failed.last().is_some_and(|last| last.name == test);
             if !is_same {
-                failed.push(FailedTest { name, line, reason });
+                failed.push(FailedTest {
+                    kind,
+                    name: test,
+                    line,
+                    reason: String::new(),
+                });
             }
             is_open = true;
         } else if !verdict.is_empty() {
@@ -173,14 +183,13 @@ pub(super) fn dcgmi(output: &Output, facts: &mut Facts, node: Id) {
     if failed.iter().any(|one| !is_heading(one.name)) {
         failed.retain(|one| !is_heading(one.name));
     }
-    for FailedTest { name, line, reason } in &failed {
-        let words = if reason.is_empty() {
-            line.text.trim()
+    for test in &failed {
+        let words = if test.reason.is_empty() {
+            test.line.text.trim()
         } else {
-            reason
+            &test.reason
         };
-        let kind = ToolResultKind::DiagnosisFailed;
-        add(facts, node, kind, name, (line, words));
+        add(facts, node, test.kind, test.name, (&test.line, words));
     }
     if let (true, Some(line)) = (failed.is_empty(), tested) {
         let kind = ToolResultKind::Right;
