@@ -12,6 +12,8 @@ written! {
         NeedsNetwork = "needs-network",
         /// The node has RDMA devices.
         HasDevices = "has-devices",
+        /// The node has RDMA devices or GPUs.
+        HasHardware = "has-hardware",
         /// The node has an active RDMA port.
         ActivePort = "active-port",
         /// Jobs are meant to use the port.
@@ -59,6 +61,7 @@ impl Premise {
             Premise::SeveralNodes => "run.nodes > 1",
             Premise::NeedsNetwork => "run.nodes > 1 or event.role == \"failure\"",
             Premise::HasDevices => "node.devices > 0",
+            Premise::HasHardware => "node.devices > 0 or node.gpus > 0",
             Premise::ActivePort => "node.has_active_port",
             Premise::PortUsed => "port.intended",
             Premise::RunsJobs => "node.job_node",
@@ -83,6 +86,7 @@ impl Premise {
                 PremiseWords::Before("if more than one node takes part: ")
             }
             Premise::HasDevices => PremiseWords::Before("if it has RDMA devices: "),
+            Premise::HasHardware => PremiseWords::Before("if it has RDMA devices or GPUs: "),
             Premise::ActivePort => PremiseWords::Before("if it has an active RDMA port: "),
             Premise::PortUsed => PremiseWords::Before("if jobs use it: "),
             Premise::RunsJobs => PremiseWords::Before("if jobs run here: "),

@@ -252,6 +252,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "uname" => shell::architecture(output, facts, node),
         "prlimit" => shell::prlimit(output, facts, node),
         "env" | "printenv" => shell::environment(output, facts, node),
+        "free" => shell::memory(output, facts, node),
         "df" => shell::file_systems(output, facts, node),
         "tc" => output.lines().for_each(|line| {
             obstacle::printed::discipline(facts, node, line.text, &line.origin());

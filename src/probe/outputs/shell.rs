@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{Output, OutputLine, replayed};
 use crate::fact::node::{CpuVendor, SharedMemory};
-use crate::fact::{Bytes, Facts, Id, Subject, module, node as of_node};
+use crate::fact::{Bytes, Facts, Id, Percent, Subject, module, node as of_node};
 use crate::nccl_log::setting;
 use crate::probe::{module as modules_of, nccl};
 use crate::source::Question;
@@ -153,6 +153,43 @@ pub(super) fn file_systems(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(node, of_node::SHM_FREE, line.read(bytes(free)));
         }
     }
+}
+
+/// The share of the memory that is available, of the row `Mem:` of free(1), in whatever unit.
+pub(super) fn memory(output: &Output, facts: &mut Facts, node: Id) {
+    let mut names: Vec<&str> = Vec::new();
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        match words.split_first() {
+            Some((&"total", _)) => names = words,
+            Some((&"Mem:", values)) => {
+                let value = |name: &str| {
+                    let at = names.iter().position(|one| *one == name)?;
+                    values.get(at).and_then(|value| amount(value))
+                };
+                let (Some(all), Some(free)) = (value("total"), value("available")) else {
+                    continue;
+                };
+                let share = (all > 0.0).then(|| Percent((free / all * 1000.0).round() / 10.0));
+                facts.set(node, of_node::MEMORY_AVAILABLE, line.read(share));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `1031772`, `1.0Ti`, `998G`, in the unit without a sign.
+fn amount(text: &str) -> Option<f64> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match text.get(number.len()..)?.chars().next() {
+        None | Some('B') => 1.0,
+        Some('K') => 1024.0,
+        Some('M') => 1024.0 * 1024.0,
+        Some('G') => 1024.0 * 1024.0 * 1024.0,
+        Some('T') => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        Some(_) => return None,
+    };
+    number.parse::<f64>().ok().map(|number| number * scale)
 }
 
 /// The variables of NCCL, read by the probe that reads them of a process.
