@@ -181,6 +181,9 @@ fn machine(facts: &mut Facts, node: Id, section: &Section<'_>) {
     }
 }
 
+/// What the table has in place of what the driver could not read of a GPU.
+const UNREAD: &str = "ERR!";
+
 /// The GPUs that a table of nvidia-smi lists: `|   0  NVIDIA H100 80GB HBM3   On  | 00000000:19:00.0 Off |   0 |` and the row below.
 pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
     let mut at: Option<Id> = None;
@@ -210,7 +213,12 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
             .filter(|a| a.len() == 16 && a.contains(':'));
         if let (Some(address), Some(Ok(index))) = (address, words.first().map(|n| n.parse::<u64>()))
         {
-            let id = begin(facts, node, address, output);
+            let id = listed(facts, node, address, output);
+            if words.get(1) == Some(&UNREAD) {
+                facts.set(id, gpu::NVML_ERROR, line.known(UNREAD.into()));
+                facts.set(id, gpu::RESET_REQUIRED, line.known(false));
+            }
+            facts.set(id, gpu::NVML_ERROR, output.known("none".into()));
             facts.set(id, gpu::INDEX, line.known(index));
             facts.set(id, gpu::LOST, line.known(false));
             let (persistence, name) = words
@@ -226,7 +234,10 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
                 &line,
             );
             // A long name is cut, and says so.
-            if !name.is_empty() && !name.iter().any(|word| word.ends_with("..")) {
+            let is_whole = !name
+                .iter()
+                .any(|word| word.ends_with("..") || *word == UNREAD);
+            if !name.is_empty() && is_whole {
                 facts.set(id, gpu::MODEL, line.known(name.join(" ").into()));
             }
             match third.parse::<u64>() {
