@@ -15,7 +15,7 @@ const FILLED: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.filled.r
 const ANY_TEXT: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.any_text.rs"));
 
 /// Whether sound hardware refuses this question so.
-pub(super) fn is_refused_so(question: &Question, refusal: &Refusal) -> bool {
+pub fn is_refused_so(question: &Question, refusal: &Refusal) -> bool {
     let (name, words) = match refusal {
         Refusal::Errno(errno) => (errno.to_string(), ""),
         Refusal::TooLarge => ("too-large".to_owned(), ""),

@@ -17,7 +17,7 @@ use rdma_doctor::examine::{many, recording_text};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::nodeset;
 use rdma_doctor::report::{Policy, Report};
-use rdma_doctor::source::ordinary_reply::may_be_any_text;
+use rdma_doctor::source::ordinary_reply::{is_refused_so, may_be_any_text};
 use rdma_doctor::source::recording::Recording;
 use rdma_doctor::source::wire::Line;
 use rdma_doctor::source::{Answer, Errno, Question, Refusal};
@@ -387,7 +387,8 @@ fn is_loss(
 ) -> bool {
     match instead {
         Err(Refusal::Errno(Errno::ENOENT)) => is_listed(lines, question),
-        Err(refusal) if loss == Loss::Damage => refusal.is_damage(question),
+        // Not as the program decides it: by the table of ordinary ones alone.
+        Err(refusal) if loss == Loss::Damage => !is_refused_so(question, refusal),
         _ => true,
     }
 }
