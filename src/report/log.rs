@@ -373,7 +373,7 @@ fn word(carrier: Carrier) -> &'static str {
 
 /// `used. 64 of 64 channels between nodes go over NET/IB on mlx5_0, …`
 fn by_channels(facts: &Facts, hosts: &[Id], carrier: Carrier, counted: Channels) -> Sentence {
-    let networks = networks(facts, hosts);
+    let networks = networks_of_channels(facts, hosts);
     let verdict = match carrier {
         Carrier::Rdma => "used",
         Carrier::Socket => "not used",
@@ -599,6 +599,18 @@ fn networks(facts: &Facts, hosts: &[Id]) -> String {
         );
     }
     names.into_iter().collect::<Vec<_>>().join(" and ")
+}
+
+/// The networks that channels name, which need not be the one that NCCL said it would use.
+fn networks_of_channels(facts: &Facts, hosts: &[Id]) -> String {
+    let run = hosts.first().and_then(|h| facts.ancestor(*h, Subject::Run));
+    let named = run.map(|run| facts.texts(run, run::NETWORKS));
+    let named: Vec<Arc<str>> = named.into_iter().flatten().collect();
+    if named.is_empty() {
+        networks(facts, hosts)
+    } else {
+        named.join(" and ")
+    }
 }
 
 /// The devices that channels name; if that is not known, those that NCCL lists.
