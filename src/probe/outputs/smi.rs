@@ -37,6 +37,10 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
                 let id = begin(facts, node, address, output);
                 known.push(id);
                 state(facts, id, section);
+                let guest = section.find(&["virtualization_mode"], guest);
+                if let Some((is_guest, line)) = guest {
+                    facts.set(node, of_node::VIRTUAL, line.known(is_guest));
+                }
             }
         }
     }
@@ -52,6 +56,11 @@ pub(super) fn query(output: &Output, facts: &mut Facts, node: Id) {
             facts.set(id, gpu::INDEX, output.known(number));
         }
     }
+}
+
+/// Whether the driver sees that it runs in a virtual machine; that it sees none proves nothing.
+fn guest(mode: &str) -> Option<bool> {
+    ["Pass-Through", "VGPU"].contains(&mode).then_some(true)
 }
 
 /// Lines that somebody picked below the headings of GPUs, of which the command may name one.
