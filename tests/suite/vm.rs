@@ -1073,7 +1073,11 @@ fn outputs_of_tools_and_a_recording_agree() {
     }
     // A flow that a recording knows not to be used is no flow there, but its check can fail for another.
     let fails_live = |check: &str| live.iter().any(|((of, _), fails)| *fails && of == check);
-    let failing = tools.iter().filter(|(_, fails)| **fails);
+    // What a tool says of itself, no recording of a machine has: perfquery has no port to ask here.
+    let of_machine = |subject: &str| !subject.starts_with("tool_result ");
+    let failing = tools
+        .iter()
+        .filter(|((_, of), fails)| **fails && of_machine(of));
     for (verdict, _) in failing.filter(|((check, _), _)| !fails_live(check)) {
         let _ = writeln!(wrong, "{verdict:?} fails by tools alone");
     }
