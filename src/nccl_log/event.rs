@@ -94,6 +94,11 @@ pub fn names_cause(line: &[u8]) -> bool {
     is_shape(row) || !general.contains(&class(row)) || class(row) == "process-ended" && names_signal
 }
 
+/// The same, of what a table has.
+pub fn names_listed_cause(line: &[u8]) -> bool {
+    match_framework(line).is_some() && names_cause(line)
+}
+
 fn classify(kind: MessageKind, message: &[u8]) -> MessageClass {
     let event = |row: usize| MessageClass::Event(u16::try_from(row).unwrap_or(u16::MAX));
     match kind {

@@ -8,7 +8,7 @@ use crate::left_out::{self, LeftOut};
 use crate::measure::plan::ablation_table;
 use crate::measure::plan::run::Plan;
 use crate::nccl_log::digest::KeptLine;
-use crate::nccl_log::event::names_cause;
+use crate::nccl_log::event::{names_cause, names_listed_cause};
 use crate::nccl_log::message::MessageGroup;
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::probe::nccl_log;
@@ -585,13 +585,23 @@ pub fn tells_of_run(digest: &Digest) -> bool {
         (digest.outputs.iter()).partition(|block| block.tool() == "log");
     let has_run = outputs.iter().any(|block| is_of_benchmark(block));
     // A line that says what failed is evidence, whoever wrote it; within an output that is read the
-    // output is.
-    let read = (outputs.iter()).filter(|block| tool_output::is_read(&block.argv));
-    let in_outputs: BTreeSet<u64> = read
-        .flat_map(|block| block.lines.iter().map(|(line, _)| *line))
-        .collect();
+    // output is, and of another one only what a table has.
+    let lines_of = |is_read: bool| -> BTreeSet<u64> {
+        let of = outputs
+            .iter()
+            .filter(|block| tool_output::is_read(&block.argv) == is_read);
+        of.flat_map(|block| block.lines.iter().map(|(line, _)| *line))
+            .collect()
+    };
+    let (read, unread) = (lines_of(true), lines_of(false));
     let is_evidence = |kept: &KeptLine| {
-        outputs.is_empty() || !in_outputs.contains(&kept.line) && names_cause(kept.text.as_bytes())
+        let text = kept.text.as_bytes();
+        outputs.is_empty()
+            || if unread.contains(&kept.line) {
+                names_listed_cause(text)
+            } else {
+                !read.contains(&kept.line) && names_cause(text)
+            }
     };
     // Lines that only NCCL writes are a log, without a process before them too.
     let own = [MessageGroup::Channel, MessageGroup::Init, MessageGroup::Net];

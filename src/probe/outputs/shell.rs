@@ -170,12 +170,27 @@ pub(super) fn memory(output: &Output, facts: &mut Facts, node: Id) {
                 let (Some(all), Some(free)) = (value("total"), value("available")) else {
                     continue;
                 };
+                let unit = unit_of(output);
+                let whole = (all * unit < 1e15).then_some(Bytes((all * unit) as u64));
+                facts.set(node, of_node::MEMORY, line.read(whole));
                 let share = (all > 0.0).then(|| Percent((free / all * 1000.0).round() / 10.0));
                 facts.set(node, of_node::MEMORY_AVAILABLE, line.read(share));
             }
             _ => {}
         }
     }
+}
+
+/// The bytes of one, by the options of free(1).
+fn unit_of(output: &Output) -> f64 {
+    let units = [
+        ("-h", 1.0),
+        ("-b", 1.0),
+        ("-m", 1048576.0),
+        ("-g", 1073741824.0),
+    ];
+    let asked = units.iter().find(|(option, _)| output.has(option));
+    asked.map_or(1024.0, |(_, unit)| *unit)
 }
 
 /// `1031772`, `1.0Ti`, `998G`, in the unit without a sign.
