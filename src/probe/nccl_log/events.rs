@@ -592,10 +592,21 @@ fn outcomes<'d>(
     }
 }
 
+/// How a connection that was never made fails. One that breaks at the end of a run says other words.
+const NOT_CONNECTED: [&str; 5] = [
+    "ECONNREFUSED",
+    "EHOSTUNREACH",
+    "ENETUNREACH",
+    "ENETDOWN",
+    "ETIMEDOUT",
+];
+
 /// A connection that a program tries again in the last line of a file is what failed, where nothing
 /// else did and nothing shows that the run began: as far as is known it still tries.
 fn fail_last_retry(view: &RunView<'_, '_>, events: &mut [Event<'_, '_>]) {
-    if !view.processes.is_empty() || events.iter().any(Event::is_open_failure) {
+    let mut files = view.log.files.iter();
+    let has_begun = !view.processes.is_empty() || files.any(|(_, file)| !file.signs.is_empty());
+    if has_begun || events.iter().any(Event::is_open_failure) {
         return;
     }
     let ends_file = |event: &&mut Event<'_, '_>| {
@@ -603,7 +614,8 @@ fn fail_last_retry(view: &RunView<'_, '_>, events: &mut [Event<'_, '_>]) {
         event.line.kept.last + 1 >= digest.lines
     };
     let tries = |event: &&mut Event<'_, '_>| {
-        event.is_open() && event.fields.errno.is_some() && is_retry(event.line.message)
+        let errno = event.fields.errno.unwrap_or_default();
+        event.is_open() && NOT_CONNECTED.contains(&errno) && is_retry(event.line.message)
     };
     let last = events
         .iter_mut()

@@ -25,7 +25,8 @@ pub(super) fn state_below(facts: &mut Facts, node: Id) {
 /// What a link trained at and what its own end supports, if that is more; "none" if not. A GPU that
 /// is idle lowers its speed.
 fn link_below(facts: &Facts, id: Id, link: &LinkKeys) -> Option<String> {
-    let width = facts.known(id, link.width)?;
+    // A link that is down has no lanes.
+    let width = facts.known(id, link.width).filter(|width| *width > 0)?;
     let max_width = facts.known(id, link.max_width)?;
     let generation = facts.known(id, link.generation);
     let max_generation = facts.known(id, link.max_generation);

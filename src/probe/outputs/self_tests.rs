@@ -160,14 +160,16 @@ pub(super) fn dcgmi(output: &Output, facts: &mut Facts, node: Id) {
             _ => None,
         };
         if let Some(kind) = kind.filter(|_| !test.is_empty()) {
-            let is_same = failed.last().is_some_and(|last| last.name == test);
-            if !is_same {
-                failed.push(FailedTest {
+            match failed.last_mut().filter(|last| last.name == test) {
+                // What fails on one GPU is more than what warns on another.
+                Some(last) if kind == ToolResultKind::DiagnosisFailed => last.kind = kind,
+                Some(_) => {}
+                None => failed.push(FailedTest {
                     kind,
                     name: test,
                     line,
                     reason: String::new(),
-                });
+                }),
             }
             is_open = true;
         } else if !verdict.is_empty() {

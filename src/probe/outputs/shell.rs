@@ -170,41 +170,64 @@ pub(super) fn memory(output: &Output, facts: &mut Facts, node: Id) {
                 let (Some(all), Some(free)) = (value("total"), value("available")) else {
                     continue;
                 };
-                let unit = unit_of(output);
-                let whole = (all * unit < 1e15).then_some(Bytes((all * unit) as u64));
-                facts.set(node, of_node::MEMORY, line.read(whole));
-                let share = (all > 0.0).then(|| Percent((free / all * 1000.0).round() / 10.0));
-                facts.set(node, of_node::MEMORY_AVAILABLE, line.read(share));
+                let bytes = all.bytes.or_else(|| Some(all.number * unit_of(output)?));
+                if let Some(bytes) = bytes.filter(|bytes| *bytes < 1e15) {
+                    facts.set(node, of_node::MEMORY, line.known(Bytes(bytes as u64)));
+                }
+                // Whole units are rounded down.
+                let share = match (all.bytes, free.bytes) {
+                    (Some(all), Some(free)) => free / all,
+                    (None, None) => (free.number + 1.0) / all.number,
+                    _ => continue,
+                };
+                let percent = share.is_finite().then(|| share.min(1.0) * 1000.0);
+                let percent = percent.map(|tenths| Percent(tenths.round() / 10.0));
+                facts.set(node, of_node::MEMORY_AVAILABLE, line.read(percent));
             }
             _ => {}
         }
     }
 }
 
-/// The bytes of one, by the options of free(1).
-fn unit_of(output: &Output) -> f64 {
-    let units = [
-        ("-h", 1.0),
-        ("-b", 1.0),
-        ("-m", 1048576.0),
-        ("-g", 1073741824.0),
-    ];
-    let asked = units.iter().find(|(option, _)| output.has(option));
-    asked.map_or(1024.0, |(_, unit)| *unit)
+/// The bytes of one, by the option of free(1); none where nobody shows the command, or where it has
+/// others than these.
+fn unit_of(output: &Output) -> Option<f64> {
+    if output.by_mark {
+        return None;
+    }
+    match output.argv.get(1).map(|option| &**option) {
+        None | Some("-k") => Some(f64::from(1 << 10)),
+        Some("-b") => Some(1.0),
+        Some("-m") => Some(f64::from(1 << 20)),
+        Some("-g") => Some(f64::from(1 << 30)),
+        Some(_) => None,
+    }
 }
 
-/// `1031772`, `1.0Ti`, `998G`, in the unit without a sign.
-fn amount(text: &str) -> Option<f64> {
-    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match text.get(number.len()..)?.chars().next() {
-        None | Some('B') => 1.0,
-        Some('K') => 1024.0,
-        Some('M') => 1024.0 * 1024.0,
-        Some('G') => 1024.0 * 1024.0 * 1024.0,
-        Some('T') => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+/// A cell of free(1): its number, and the bytes where it has a unit of its own.
+struct Amount {
+    number: f64,
+    bytes: Option<f64>,
+}
+
+/// `1031772`, `1.0Ti`, `998G`, `0B`.
+fn amount(text: &str) -> Option<Amount> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: f64 = digits.parse().ok()?;
+    let power = match text.get(digits.len()..)?.chars().next() {
+        None => {
+            let bytes = None;
+            return Some(Amount { number, bytes });
+        }
+        Some('B') => 0,
+        Some('K') => 1,
+        Some('M') => 2,
+        Some('G') => 3,
+        Some('T') => 4,
         Some(_) => return None,
     };
-    number.parse::<f64>().ok().map(|number| number * scale)
+    let bytes = Some(number * 1024f64.powi(power));
+    Some(Amount { number, bytes })
 }
 
 /// The variables of NCCL, read by the probe that reads them of a process.
