@@ -66,7 +66,7 @@ pub fn is_excused(text: &[u8]) -> bool {
 
 /// Whether one of the words stands for itself: it is no part of a variable's name or of an option,
 /// names no value, and is not quoted.
-fn says_it(line: &[u8]) -> bool {
+pub fn says_it(line: &[u8]) -> bool {
     let Some(any) = ANY.as_ref() else {
         return false;
     };

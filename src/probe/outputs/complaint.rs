@@ -35,7 +35,7 @@ fn of_line(tool: &str, line: &str) -> Option<Complaint> {
     // A tool's name may end in `info`, as a level does.
     let behind_own = (text.strip_prefix(tool)).and_then(|rest| rest.strip_prefix(": "));
     let own = behind_own.unwrap_or(text).as_bytes();
-    let is_own = behind_own.is_some() && failure_words::says_failure(own);
+    let is_own = behind_own.is_some() && failure_words::says_it(own);
     let is_said = begins(text)
         || behind_name(text).is_some_and(begins)
         || ANYWHERE.iter().any(|part| text.contains(part));
@@ -127,6 +127,11 @@ mod tests {
                 "sminfo",
                 "sminfo: sm lid 3 sm guid 0xb83fd2, activity count 3 priority 0",
                 None,
+            ),
+            (
+                "iblinkinfo",
+                "iblinkinfo: discovery failed",
+                Some(Complaint::Failed),
             ),
             (
                 "df",
