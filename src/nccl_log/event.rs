@@ -71,7 +71,8 @@ impl ClassCache {
 /// Classes of lines that report no failure: they say something of one beside which they stand.
 const EVIDENCE: [&str; 2] = ["ping-answered", "gid-printed"];
 
-/// Whether a line of a program other than NCCL says what went wrong, and not only that something did.
+/// Whether a line of a program other than NCCL says what went wrong, and not only that something
+/// did.
 pub fn names_cause(line: &[u8]) -> bool {
     let Some(row) = match_framework(line) else {
         return failure_words::says_failure(line);
@@ -91,7 +92,10 @@ pub fn names_cause(line: &[u8]) -> bool {
     let names_signal = ["Killed", "on signal ", "egmentation"]
         .iter()
         .any(|word| contains(line, word));
-    is_shape(row) || !general.contains(&class(row)) || class(row) == "process-ended" && names_signal
+    is_shape(row)
+        || !general.contains(&class(row))
+        || class(row) == "process-ended" && names_signal
+        || class(row) == "exception" && failure_words::raises_failure(line)
 }
 
 /// The same, of what a table has.
@@ -102,7 +106,14 @@ pub fn names_listed_cause(line: &[u8]) -> bool {
 fn classify(kind: MessageKind, message: &[u8]) -> MessageClass {
     let event = |row: usize| MessageClass::Event(u16::try_from(row).unwrap_or(u16::MAX));
     match kind {
-        MessageKind::Framework => match_framework(message).map_or(MessageClass::Nothing, event),
+        MessageKind::Framework => match match_framework(message) {
+            None => MessageClass::Nothing,
+            // What it was raised for says more than that one was.
+            Some(row) if class(row) == "exception" && failure_words::raises_failure(message) => {
+                MessageClass::Unlisted
+            }
+            Some(row) => event(row),
+        },
         MessageKind::Warning => match is_unwinding(message) {
             true => MessageClass::Unwinding,
             false => event(match_warning(message)),

@@ -12,6 +12,14 @@ use super::text::run;
 
 /// Words that say that something failed.
 const FAILS: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.fails.rs"));
+/// Words that say it only in a line that shows by its form that a program reports something.
+const DOUBTFUL: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.doubtful.rs"));
+/// How programs begin a line that says what they could not do.
+const BEGINS: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.begins.rs"));
+/// Levels of errors, as words of their own.
+const LEVELS: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.levels.rs"));
+/// How files of source code end.
+const SOURCES: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.sources.rs"));
 /// Words of lines that report no failure, although they have one of those.
 const HARMLESS: &[&str] = include!(concat!(env!("OUT_DIR"), "/failure_words.harmless.rs"));
 /// How lines of source code, traces and shells begin.
@@ -29,8 +37,10 @@ const LONGEST: usize = 1024;
 const SHORTEST: usize = 12;
 
 static ANY: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(FAILS));
+static UNSURE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(DOUBTFUL));
 static EXCUSES: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| searcher(&[HARMLESS, QUIET, SPOKEN].concat()));
+    LazyLock::new(|| searcher(&[HARMLESS, QUIET].concat()));
+static PROSE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(SPOKEN));
 
 fn searcher(words: &[&str]) -> Option<AhoCorasick> {
     let mut builder = AhoCorasick::builder();
@@ -45,8 +55,14 @@ fn has(searcher: &Option<AhoCorasick>, text: &[u8]) -> bool {
 /// The place of the first word at or behind `from` that may say that something failed.
 pub(super) fn next(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
-    let found = ANY.as_ref()?.find(rest)?;
-    Some(from + found.start())
+    let found = first_of(&ANY, rest)
+        .into_iter()
+        .chain(first_of(&UNSURE, rest));
+    Some(from + found.min()?)
+}
+
+fn first_of(searcher: &Option<AhoCorasick>, text: &[u8]) -> Option<usize> {
+    Some(searcher.as_ref()?.find(text)?.start())
 }
 
 /// Whether a line says that something failed, and is neither prose nor source code nor a count of
@@ -54,20 +70,78 @@ pub(super) fn next(text: &[u8], from: usize) -> Option<usize> {
 pub fn says_failure(line: &[u8]) -> bool {
     let text = line.trim_ascii();
     (SHORTEST..=LONGEST).contains(&text.len())
-        && (has_level(text) || says_it(text) && is_of_program(text))
+        && (has_level(text)
+            || says_it(text) && (is_of_program(text) || begins_so(text))
+            || (is_reported(text) || has_source_place(text)) && says_one_of(&UNSURE, text))
         && !is_excused(text)
+}
+
+/// Whether a line begins as those do in which programs say what they could not do; people begin so
+/// rarely, and end with a mark.
+fn begins_so(text: &[u8]) -> bool {
+    BEGINS
+        .iter()
+        .any(|begin| text.starts_with(begin.as_bytes()))
+}
+
+/// Whether its form shows that a program reports something in it: the name of an exception before
+/// a colon, or a level.
+fn is_reported(text: &[u8]) -> bool {
+    is_exception(text) || has_level(text) || has_level_word(text)
+}
+
+/// Whether a line begins with an exception's name: `jaxlib.xla_extension.XlaRuntimeError: `.
+fn is_exception(text: &[u8]) -> bool {
+    let (name, behind) = run(text, |byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_')
+    });
+    let is_name = [&b"Error"[..], b"Exception", b"Timeout"]
+        .iter()
+        .any(|end| name.ends_with(end));
+    is_name && name.len() > "Exception".len() && behind.starts_with(b": ")
+}
+
+/// Whether an exception's own words, behind its name, say that something failed.
+pub fn raises_failure(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    if text.len() > LONGEST || has(&EXCUSES, text) {
+        return false;
+    }
+    let words = memchr::memmem::find_iter(text, b"Error: ").last();
+    let behind = words.and_then(|at| text.get(at + b"Error: ".len()..));
+    behind.is_some_and(|behind| says_one_of(&ANY, behind))
+}
+
+/// Whether a level stands in a line as a word of its own.
+fn has_level_word(text: &[u8]) -> bool {
+    let mut words = text.split(|byte| !byte.is_ascii_alphanumeric());
+    words.any(|word| LEVELS.iter().any(|level| word == level.as_bytes()))
+}
+
+/// Whether a line names a place in a source file: `net.cc:484`.
+fn has_source_place(text: &[u8]) -> bool {
+    SOURCES.iter().any(|end| {
+        memchr::memmem::find_iter(text, end.as_bytes()).any(|at| {
+            let behind = text.get(at + end.len()..).unwrap_or(&[]);
+            behind.first().is_some_and(u8::is_ascii_digit)
+        })
+    })
 }
 
 /// Whether a line that has words of a failure reports none: a count of none, a level below a
 /// warning, prose, or source code.
 pub fn is_excused(text: &[u8]) -> bool {
-    has(&EXCUSES, text) || is_of_source(text)
+    has(&EXCUSES, text) || has(&PROSE, text) && !is_reported(text) || is_of_source(text)
 }
 
 /// Whether one of the words stands for itself: it is no part of a variable's name or of an option,
 /// names no value, and is not quoted.
 pub fn says_it(line: &[u8]) -> bool {
-    let Some(any) = ANY.as_ref() else {
+    says_one_of(&ANY, line)
+}
+
+fn says_one_of(words: &Option<AhoCorasick>, line: &[u8]) -> bool {
+    let Some(any) = words.as_ref() else {
         return false;
     };
     any.find_iter(line).any(|word| {

@@ -37,6 +37,10 @@ impl Event<'_, '_> {
     fn is_open_failure(&self) -> bool {
         self.role == Role::Failure && self.is_open()
     }
+
+    fn is_open_unknown(&self) -> bool {
+        self.role == Role::Unknown && self.is_open()
+    }
 }
 
 /// The class of a line, and the call of libibverbs that its words stand for.
@@ -159,6 +163,7 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
     let failures = failures(view, &events);
     let others = RunEndings::of(&failures);
     outcomes(&course, &failures, &others, &mut events);
+    end_waits(&mut events);
     fail_exhausted_retries(&mut events);
     fail_last_retry(view, &mut events);
     // What PyTorch says NCCL returned follows from what NCCL said itself.
@@ -238,7 +243,10 @@ pub(super) fn state(view: &RunView<'_, '_>, facts: &mut Facts) {
         let fields = &event.fields;
         let kept = event.line.kept;
         let place = super::place(&log.files[event.line.file].0, kept.line);
-        let text = message_text(event.line);
+        let text = match event.class {
+            LogClass::Uncatalogued => without_frame(event.line.message).to_owned(),
+            _ => message_text(event.line),
+        };
         let ranks = event.line.writer.map(|_| kept.processes);
         facts.know(id, fact::CLASS, event.class, &origin);
         facts.know(id, fact::ROLE, event.role, &origin);
@@ -435,6 +443,37 @@ fn share_reasons(events: &mut [Event<'_, '_>]) {
 }
 
 /// The message, or of a framework's line what is behind its place in the source.
+/// A line without what stands before its words: times, and what is in brackets.
+fn without_frame(message: &str) -> &str {
+    let mut rest = message.trim();
+    loop {
+        let behind = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']'),
+            None => rest.split_once(' '),
+        };
+        match behind {
+            Some((word, behind))
+                if behind.len() > SHORTEST && (rest.starts_with('[') || is_time(word)) =>
+            {
+                rest = behind.trim_start();
+            }
+            _ => return rest.trim_start_matches(':').trim_start(),
+        }
+    }
+}
+
+/// What is left of a line tells something with so many bytes.
+const SHORTEST: usize = 24;
+
+/// Whether a word is a date or a time of day.
+fn is_time(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    digits >= 4
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b"-:.,/TZ+".contains(&b))
+}
+
 fn message_text(line: &Line<'_>) -> String {
     match line.source {
         Some(source) => format!("{source} {}", line.message),
@@ -659,8 +698,53 @@ fn unknown(events: &[Event<'_, '_>]) -> Option<usize> {
     if open.any(|event| !matches!(event.role, Role::Unknown | Role::Benign)) {
         return None;
     }
-    let mut all = events.iter();
-    all.position(|event| event.role == Role::Unknown && event.is_open())
+    let at = events.iter().position(Event::is_open_unknown)?;
+    let (first, next) = (events.get(at)?, events.get(at + 1));
+    let says_why = next.is_some_and(|next| next.is_open_unknown() && is_right_behind(next, first));
+    Some(if says_why && is_bare(first.line.message) {
+        at + 1
+    } else {
+        at
+    })
+}
+
+/// Lines between two that belong together.
+const TOGETHER: u64 = 3;
+
+/// Whether an event stands right behind another one.
+fn is_right_behind(event: &Event<'_, '_>, other: &Event<'_, '_>) -> bool {
+    let at = other.line.kept.line;
+    event.line.file == other.line.file && (at..=at + TOGETHER).contains(&event.line.kept.line)
+}
+
+/// Whether a line says that something failed, and nothing of why.
+fn is_bare(message: &str) -> bool {
+    let text = message.trim_end().trim_end_matches(['.', '!', ']']);
+    ["FAILED", "failed", "Failed", "FAIL"]
+        .iter()
+        .any(|end| text.ends_with(end))
+}
+
+/// What a container waits for is there where it says so later.
+fn end_waits(events: &mut [Event<'_, '_>]) {
+    const LOADED: &str = "successfully loaded nvidia-peermem";
+    // The last of each file.
+    let mut ends: BTreeMap<usize, u64> = BTreeMap::new();
+    for event in events.iter() {
+        if event.line.message.contains(LOADED) {
+            ends.insert(event.line.file, event.line.kept.line);
+        }
+    }
+    for event in events.iter_mut() {
+        let end = ends.get(&event.line.file);
+        let end = end.filter(|at| **at > event.line.kept.line);
+        if let Some(at) = end
+            && event.class == LogClass::PeerMemoryMissing
+        {
+            let proof = format!("line {at}: {LOADED}");
+            event.shown = Some((EventOutcome::Recovered, proof));
+        }
+    }
 }
 
 /// The first time of the events.
