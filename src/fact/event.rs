@@ -91,6 +91,8 @@ words! {
         RankCountMismatch = "rank-count-mismatch",
         /// A segment of shared memory could not be made, extended or opened.
         SharedMemory = "shared-memory",
+        /// A process may not look into the memory or the files of another one of its node.
+        PtraceDenied = "ptrace-denied",
         /// Memory of the host could not be had.
         HostMemory = "host-memory",
         /// A call of CUDA failed; `status` is its number.

@@ -627,6 +627,7 @@ ibwarn: [3412] _do_madrpc: recv failed: Connection timed out
  Found Incompatibility issue with GID types.
 docker: Error response from daemon: could not select device driver \"\" with capabilities: [[gpu]].
 pml_ucx.c:309  Error: Failed to create UCP worker
+cma_ep.c:91   UCX  ERROR process_vm_readv(pid=3412 length=65536) returned -1: Operation not permitted
 network device 'mlx5_9:1' is not available, please use one or more of: 'eth0'(tcp)
 unused environment variable: UCX_NET_DEVICE (maybe: UCX_NET_DEVICES?)
 By default, for Open MPI 4.0 and later, infiniband ports on a device
@@ -970,7 +971,7 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 48] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 50] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
@@ -993,6 +994,8 @@ const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 48] = [
     ("log/test-far-below-adapters", "cases/test-results.md"),
     ("log/test-latency-high", "cases/test-results.md"),
     ("log/not-in-catalogue", "symptoms/not-in-catalogue.md"),
+    ("log/nccl-versions-do-not-meet", "symptoms/many_stacks.md"),
+    ("log/process-memory-denied", "symptoms/many_stacks.md"),
     ("log/gid-types-differ", "symptoms/stacks.md"),
     ("log/gpu-driver-missing", "symptoms/stacks.md"),
     ("log/harmless-line", "symptoms/stacks.md"),

@@ -136,7 +136,8 @@ impl<'d> Fields<'d> {
                 let inside =
                     word(message, "to [", &[']']).or(word(message, "connect to ", &[' ', ')']));
                 fields.peer = inside.map(|peer| peer.trim_matches(['(', ',', ']', '.']));
-                fields.detail = word(message, "waiting for clients. ", &['.']);
+                fields.detail = word(message, "waiting for clients. ", &['.'])
+                    .or_else(|| counted_workers(message));
                 fields.errno = errno::program_call(message)
                     .or_else(|| message.contains("imed out").then_some("ETIMEDOUT"));
             }
@@ -294,6 +295,13 @@ const FELT: Rows = include!(concat!(env!("OUT_DIR"), "/roles.felt.rs"));
 
 /// Who passes on what another library said.
 const RELAY: Rows = include!(concat!(env!("OUT_DIR"), "/roles.relay.rs"));
+
+/// `world_size=16, worker_count=12` of the barrier at PyTorch's store.
+fn counted_workers(message: &str) -> Option<&str> {
+    let counts = message.get(message.find("world_size=")?..)?;
+    let end = counts.find(", timeout").or(counts.find(')'))?;
+    counts.get(..end)
+}
 
 /// Whether an event of this class passes on what another library said.
 pub(super) fn is_relay(class: LogClass) -> bool {
