@@ -22,7 +22,10 @@ use self::carrier::Place;
 pub use self::config_space::{config_spaces, function_name};
 pub use self::host::is_name as is_host_name;
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
-pub use self::marks::{STATED_PORTS, is_function, is_read, is_tool, runs_benchmark, stated_ports};
+pub use self::marks::{
+    STATED_PORTS, carries_log, is_function, is_of_kernel, is_read, is_tool, runs_benchmark,
+    stated_ports,
+};
 use self::tag::Tag;
 use crate::left_out::{self, LeftOut};
 use crate::small_sort;
@@ -448,6 +451,9 @@ impl Splitter {
             return;
         };
         self.begun += 1;
+        if marks::prints_log(&command.argv) {
+            return;
+        }
         self.says_host = command.says_host;
         if command.place.is_several() {
             self.each = Some(EachCommand {

@@ -47,6 +47,35 @@ const SUBJECTS: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/marks.s
 /// Tools whose output is read, whatever their arguments.
 const READ: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.read.rs"));
 
+/// Commands that print the log of a program.
+const PRINTS_LOG: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/marks.prints_log.rs"));
+
+/// Tools whose output holds lines of the logs of others.
+const CARRIES_LOG: &[&str] = include!(concat!(env!("OUT_DIR"), "/marks.carries_log.rs"));
+
+/// Whether what a command prints is the log of a program, and no output of its own.
+pub(super) fn prints_log(argv: &[String]) -> bool {
+    let Some((tool, rest)) = argv.split_first() else {
+        return false;
+    };
+    let has_verb = |verbs: &[&str]| rest.iter().any(|word| verbs.contains(&word.as_str()));
+    PRINTS_LOG
+        .iter()
+        .any(|(name, verbs)| tool == name && has_verb(verbs))
+}
+
+/// Whether the output of a command holds lines of the logs of others, beside what is its own.
+pub fn carries_log(argv: &[impl AsRef<str>]) -> bool {
+    let tool = argv.first().map(AsRef::as_ref);
+    tool.is_some_and(|tool| CARRIES_LOG.contains(&tool))
+}
+
+/// Whether a command shows lines of the kernel's log.
+pub fn is_of_kernel(argv: &[impl AsRef<str>]) -> bool {
+    let tool = argv.first().map(AsRef::as_ref);
+    matches!(tool, Some("dmesg" | "journalctl"))
+}
+
 /// Whether this is the name of a tool that is known.
 pub fn is_tool(name: &str) -> bool {
     COMMANDS.contains(&name)
@@ -240,11 +269,24 @@ pub fn is_function(text: &str) -> bool {
         return false;
     }
     let parts: Vec<&str> = address.split([':', '.']).collect();
-    let [.., bus, device, function] = parts.as_slice() else {
+    let [domain @ .., bus, device, function] = parts.as_slice() else {
         return false;
     };
     let fits = bus.len() == 2 && device.len() == 2 && function.len() == 1 && address.contains('.');
-    fits && parts.len() <= 4 && !parts.contains(&"") && rest.contains(": ")
+    // A time of day with tenths of a second has two digits before the first colon.
+    let is_domain = domain.iter().all(|part| part.len() >= 4);
+    let class = rest.split_once(": ").map(|(class, _)| class);
+    fits && is_domain
+        && parts.len() <= 4
+        && !parts.contains(&"")
+        && class.is_some_and(is_class_of_function)
+}
+
+/// Whether it is the name of a class of PCI functions or its number: `Infiniband controller [0207]`.
+fn is_class_of_function(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -/[]()".contains(c);
+    let opened = text.matches('[').count();
+    text.chars().all(is_plain) && opened == text.matches(']').count()
 }
 
 /// Whether a command that the text shows writes lines with this mark.

@@ -9,8 +9,11 @@ const ANYWHERE: &[&str] = include!(concat!(env!("OUT_DIR"), "/complaints.anywher
 const REASONS: &[&str] = include!(concat!(env!("OUT_DIR"), "/complaints.reasons.rs"));
 const WITHHELD: &[&str] = include!(concat!(env!("OUT_DIR"), "/complaints.withheld.rs"));
 const HARMLESS: &[&str] = include!(concat!(env!("OUT_DIR"), "/complaints.harmless.rs"));
+const KERNEL_NOISE: &[&str] = include!(concat!(env!("OUT_DIR"), "/complaints.kernel_noise.rs"));
 const CARRIERS: &[&str] = include!(concat!(env!("OUT_DIR"), "/complaints.carriers.rs"));
 
+/// So few lines of the kernel's log somebody has picked: each that tells of a failure is meant.
+const PICKED: usize = 16;
 /// A longer line is data.
 const LONGEST: usize = 400;
 
@@ -97,9 +100,18 @@ pub(super) fn lines<'l>(
         None => false,
     };
     let mut kept: Vec<&(u64, String)> = all.iter().filter(is_kept).collect();
-    if kept.is_empty() && !tool_output::is_read(argv) {
+    let is_foreign = !tool_output::is_read(argv) || tool_output::carries_log(argv);
+    let is_picked = tool_output::is_of_kernel(argv) && all.len() <= PICKED;
+    if kept.is_empty() && (is_foreign || is_picked) {
         let mut said = all.iter();
-        kept.extend(said.find(|line| failure_words::says_failure(line.1.as_bytes())));
+        kept.extend(said.find(|line| {
+            let is_noise = KERNEL_NOISE.iter().any(|part| line.1.contains(part));
+            let is_kept = match tool_output::kernel_line(&line.1) {
+                Some(_) => is_picked && !is_noise,
+                None => true,
+            };
+            is_kept && failure_words::says_failure(line.1.as_bytes())
+        }));
     }
     kept
 }

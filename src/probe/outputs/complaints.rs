@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Output, OutputLine, complaint, self_tests};
 use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{Fact, Facts, Gap, Id, Origin, Value};
+use crate::tool_output;
 
 /// Commands whose complaints are stated: a reader reads a few.
 const MOST: usize = 16;
@@ -16,6 +17,10 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
     let mut complaints: Vec<(String, OutputLine<'_>)> = Vec::new();
     for output in outputs {
         let first = output.lines().next().map(|line| line.number);
+        // The last line of a group of the kernel's stands for the others.
+        if tool_output::is_of_kernel(&output.argv) && read.has_any(output, first) {
+            continue;
+        }
         let kept = complaint::lines(&output.argv, &output.lines);
         let numbers: Vec<u64> = kept.iter().map(|(number, _)| *number).collect();
         let is_unread = |line: &OutputLine<'_>| {
@@ -27,13 +32,13 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
         }
     }
     for (command, line) in complaints.into_iter().take(MOST) {
-        let words = line.text.trim();
+        let words = tool_output::kernel_line(line.text).map_or(line.text, |(_, words)| words);
         self_tests::add(
             facts,
             node,
             ToolResultKind::Complained,
             &command,
-            (&line, words),
+            (&line, words.trim()),
         );
     }
 }
@@ -55,6 +60,11 @@ impl ReadLines {
             }
         }
         ReadLines(all)
+    }
+
+    /// Whether a reader knows any line of the output.
+    fn has_any(&self, output: &Output, first: Option<u64>) -> bool {
+        output.lines().any(|line| self.has(output, &line, first))
     }
 
     /// Whether a reader knows the line. The first one stands for what the whole output says, too:

@@ -518,8 +518,8 @@ impl Node {
     }
 }
 
-/// Hosts of which one can be the odd one.
-const SEVERAL: usize = 3;
+/// Hosts that can be compared.
+const SEVERAL: usize = 2;
 /// What tells of events, and of no state in which hosts could be alike.
 const EVENTS: [&str; 3] = ["dmesg", "journalctl", "log"];
 
@@ -585,20 +585,21 @@ pub fn tells_of_run(digest: &Digest) -> bool {
         (digest.outputs.iter()).partition(|block| block.tool() == "log");
     let has_run = outputs.iter().any(|block| is_of_benchmark(block));
     // A line that says what failed is evidence, whoever wrote it; within an output that is read the
-    // output is, and of another one only what a table has.
-    let lines_of = |is_read: bool| -> BTreeSet<u64> {
-        let of = outputs
-            .iter()
-            .filter(|block| tool_output::is_read(&block.argv) == is_read);
-        of.flat_map(|block| block.lines.iter().map(|(line, _)| *line))
-            .collect()
-    };
-    let (read, unread) = (lines_of(true), lines_of(false));
+    // output is, and of another one, and of the logs that a tool shows, only what a table has.
+    let (mut read, mut listed) = (BTreeSet::new(), BTreeSet::new());
+    for block in &outputs {
+        let of = if !tool_output::is_read(&block.argv) || tool_output::carries_log(&block.argv) {
+            &mut listed
+        } else {
+            &mut read
+        };
+        of.extend(block.lines.iter().map(|(line, _)| *line));
+    }
     let is_evidence = |kept: &KeptLine| {
         let text = kept.text.as_bytes();
         outputs.is_empty()
-            || if unread.contains(&kept.line) {
-                names_listed_cause(text)
+            || if listed.contains(&kept.line) {
+                names_listed_cause(text) && tool_output::kernel_line(&kept.text).is_none()
             } else {
                 !read.contains(&kept.line) && names_cause(text)
             }
