@@ -9,6 +9,24 @@ use crate::sentence::{Sentence, sentence};
 
 /// Hosts of which one can be the odd one.
 const FEWEST: usize = 3;
+/// Words behind which a value stands that hosts of one cluster have alike: of two hosts that differ
+/// in another one, nobody knows whether they should not.
+const ALIKE: [&str; 14] = [
+    "mtu",
+    "rate",
+    "speed",
+    "width",
+    "version",
+    "fw_ver",
+    "firmware",
+    "active_mtu",
+    "max_mtu",
+    "state",
+    "link_layer",
+    "governor",
+    "driver",
+    "lanes",
+];
 /// Values of one name that a line of an output is compared by.
 const VALUES: usize = 8;
 /// Letters that are shown of a command, of a name, and of a value.
@@ -82,6 +100,8 @@ pub(super) fn compare(hosts: &[PrintingHost]) -> Vec<ComparedOutput> {
     for (command, hosts) in commands {
         if hosts.len() >= FEWEST {
             compared.extend(compare_command(command, &hosts));
+        } else if let [one, other] = hosts.as_slice() {
+            compared.extend(compare_two(command, one, other));
         }
     }
     compared
@@ -118,6 +138,51 @@ fn compare_command(command: Arc<str>, hosts: &[HostLines<'_>]) -> Option<Compare
         hosts: all,
         odd: odd_hosts.map(|host| Arc::clone(host.name)).collect(),
         summary,
+    })
+}
+
+/// Compares two hosts, of which none is the odd one, by the lines that differ in one value alone.
+fn compare_two(
+    command: Arc<str>,
+    one: &HostLines<'_>,
+    other: &HostLines<'_>,
+) -> Option<ComparedOutput> {
+    if one.lines.len() != other.lines.len() {
+        return None;
+    }
+    let shown = cut_short(&command);
+    let mut said: Vec<Sentence> = Vec::new();
+    for (own, others) in one.lines.iter().zip(other.lines) {
+        if let Some(odd) = odd_word(own, others).filter(|_| said.len() < NAMED) {
+            let sides = [one.side(odd.values[0]), other.side(odd.values[1])];
+            let label = format!("{shown} printed {}", odd.name);
+            said.push(sides::sentence(&label, 2, 0, &sides, false));
+        }
+    }
+    (!said.is_empty()).then(|| ComparedOutput {
+        command,
+        hosts: 2,
+        odd: vec![Arc::clone(one.name), Arc::clone(other.name)],
+        summary: Sentence::joined(said, "; "),
+    })
+}
+
+/// The only value in which two lines differ, and the word before it.
+struct OddWord<'l> {
+    name: &'l str,
+    values: [&'l str; 2],
+}
+
+/// What two lines differ in, if that is one value, behind a word that says what it is of.
+fn odd_word<'l>(one: &'l str, other: &'l str) -> Option<OddWord<'l>> {
+    let [mine, theirs] = [one, other].map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let at = mine.iter().zip(&theirs).position(|(a, b)| a != b)?;
+    let name = mine.get(at.checked_sub(1)?)?.trim_end_matches([':', '=']);
+    let is_only = mine.get(at + 1..) == theirs.get(at + 1..);
+    let is_alike = ALIKE.contains(&name.to_ascii_lowercase().as_str());
+    (is_only && is_alike).then(|| OddWord {
+        name,
+        values: [mine[at], theirs[at]],
     })
 }
 
@@ -209,6 +274,14 @@ impl Difference {
 }
 
 impl HostLines<'_> {
+    /// This host with a value.
+    fn side(&self, value: &str) -> Side {
+        Side {
+            value: cut_short(value).into(),
+            names: vec![Arc::clone(self.name)],
+        }
+    }
+
     /// What it printed for each name. Its own name says nothing beside those of others.
     fn values(&self, is_one_line: bool) -> Vec<(String, String)> {
         let mut names: Vec<String> = Vec::new();
@@ -372,6 +445,32 @@ mod tests {
     }
 
     #[test]
+    fn two_hosts_differ_in_what_hosts_have_alike() {
+        assert_eq!(
+            summary(
+                "ip link show eth0",
+                &[
+                    ("n1", &["6: eth0: <UP> mtu 9000 qdisc mq state UP"]),
+                    ("n2", &["6: eth0: <UP> mtu 1500 qdisc mq state UP"]),
+                ]
+            )
+            .as_deref(),
+            Some("ip link show eth0 printed mtu 9000 on n1, 1500 on n2")
+        );
+        assert_eq!(
+            summary(
+                "ibstat mlx5_0",
+                &[
+                    ("a", &["\tFirmware version: 28.39.2048"]),
+                    ("b", &["\tFirmware version: 28.36.1010"]),
+                ]
+            )
+            .as_deref(),
+            Some("ibstat mlx5_0 printed version 28.39.2048 on a, 28.36.1010 on b")
+        );
+    }
+
+    #[test]
     fn what_is_of_each_host_says_nothing() {
         let own = [("n1", &["n1 1"][..]), ("n2", &["n2 1"]), ("n3", &["n3 1"])];
         assert!(compare(&hosts("hostname", &own)).is_empty());
@@ -380,6 +479,8 @@ mod tests {
             None
         );
         assert_eq!(summary("c", &[("a", &["1"]), ("b", &["2"])]), None);
+        let addresses = [("a", &["inet 10.0.0.1"][..]), ("b", &["inet 10.0.0.2"])];
+        assert_eq!(summary("ip addr", &addresses), None);
         let two = [
             ("a", &["1"][..]),
             ("b", &["1"]),
