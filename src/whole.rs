@@ -16,7 +16,7 @@ mod waived_finding;
 mod wording;
 
 pub use area_line::AreaLine;
-pub use contribution::{Contribution, has_unknown_failure, is_empty};
+pub use contribution::{Contribution, is_empty, is_figure_alone, is_left_open};
 pub use counts::Counts;
 pub use evidence::{EvidenceLine, Pass};
 pub use failure::{Failure, Key};

@@ -175,7 +175,7 @@ impl ManyNodesReport {
         sum.counts.add(&part.counts);
         sum.micros = sum.micros.max(part.micros);
         sum.is_empty = part.is_empty && (at == 0 || sum.is_empty);
-        sum.has_unknown_failure |= part.has_unknown_failure;
+        sum.is_left_open |= part.is_left_open;
         sum.withheld += part.withheld;
         sum.nodes.push(head);
         self.areas.add(part.areas, &name);
@@ -260,7 +260,7 @@ impl ManyNodesReport {
         }
         sum.waived.extend(writer.waived(verdicts));
         sum.is_empty = whole::is_empty(facts) && (sum.nodes.is_empty() || sum.is_empty);
-        sum.has_unknown_failure |= whole::has_unknown_failure(facts);
+        sum.is_left_open |= whole::is_left_open(facts);
         sum.areas = self.areas.lines();
         let of_all = area_line::of_all(catalogue, facts, (verdicts, &lacks), &policy.require);
         sum.areas.extend(of_all);

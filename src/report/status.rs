@@ -58,7 +58,7 @@ pub(super) fn status(
         (Exit::Undecided, "undecided")
     } else if counts.warnings > 0 {
         (Exit::Warnings, "warnings")
-    } else if said.has_unknown_failure || is_blind(said, notes, policy) {
+    } else if said.is_left_open || is_blind(said, notes, policy) {
         (Exit::Undecided, "undecided")
     } else if said.withheld == 0 && areas::are_whole(&said.areas) {
         (Exit::Healthy, "healthy")

@@ -17,7 +17,7 @@ use crate::check::{Catalogue, Lacks, Verdict};
 use crate::derive::comparison::Sample;
 use crate::diagnosis::areas::RequiredAreas;
 use crate::fact::event::{self, LogClass};
-use crate::fact::{Bytes, Facts, Subject, node};
+use crate::fact::{Bytes, Facts, Id, Subject, benchmark, node};
 use crate::sentence::{Sentence, Span};
 
 /// The most that each part of one node's contribution may take in memory, in bytes: many times what
@@ -53,8 +53,8 @@ pub struct Contribution {
     pub withheld: u64,
     /// Whether there is no device, no run and no measurement.
     pub is_empty: bool,
-    /// Whether a log has a line that reports a failure of which nothing is known.
-    pub has_unknown_failure: bool,
+    /// Whether something that was given leaves open whether all is well.
+    pub is_left_open: bool,
     /// What of a node is compared with others, where its facts do not stay.
     pub compared: Option<Sample>,
     /// The addresses by which others name the node.
@@ -163,7 +163,7 @@ impl Contribution {
             micros: recordings.iter().map(|one| one.micros).max().unwrap_or(0),
             withheld: withheld(facts),
             is_empty: is_empty(facts),
-            has_unknown_failure: has_unknown_failure(facts),
+            is_left_open: is_left_open(facts),
             compared: None,
             addresses: Vec::new(),
         }
@@ -184,13 +184,25 @@ pub fn is_empty(facts: &Facts) -> bool {
     all.next().is_none()
 }
 
-/// Whether a line of a log reports a failure that no table has, and nothing else failed.
-pub fn has_unknown_failure(facts: &Facts) -> bool {
+/// Whether something that was given leaves open whether all is well: a line of a log reports a
+/// failure that no table has, and nothing else failed, or a benchmark outside of a run reached what
+/// nothing can be compared with.
+pub fn is_left_open(facts: &Facts) -> bool {
     let mut events = facts.all(Subject::Event);
-    events.any(|id| {
+    let is_unknown = events.any(|id| {
         facts.known(id, event::CLASS) == Some(LogClass::Uncatalogued)
             && facts.known(id, event::LEADS) == Some(true)
-    })
+    });
+    let mut figures = facts.all(Subject::Benchmark);
+    is_unknown || figures.any(|id| is_figure_alone(facts, id))
+}
+
+/// Whether a benchmark stands outside of a run, and nothing tells what it could have reached.
+pub fn is_figure_alone(facts: &Facts, id: Id) -> bool {
+    facts.all(Subject::Run).next().is_none()
+        && facts.known(id, benchmark::BANDWIDTH).is_some()
+        && facts.known(id, benchmark::SMALL) == Some(false)
+        && facts.known(id, benchmark::COMPARED) != Some(true)
 }
 
 /// How many questions were refused for lack of permission, on all nodes.

@@ -4,6 +4,7 @@ use crate::fact::benchmark::{self, BenchmarkTool};
 use crate::fact::{Facts, Id, Subject, cluster, live_job, node, trace};
 use crate::report::plural;
 use crate::sentence::Sentence;
+use crate::whole::is_figure_alone;
 
 /// One sentence for each benchmark, and one for the outputs of other tools: with their key values
 /// where
@@ -87,6 +88,9 @@ fn results(facts: &Facts, id: Id) -> Sentence {
     }
     if facts.known(id, benchmark::SMALL) == Some(true) {
         parts.push("too small to judge the bandwidth".into());
+    }
+    if is_figure_alone(facts, id) {
+        parts.push("nothing says what the adapters carry".into());
     }
     if let Some(latency) = facts.known(id, benchmark::LATENCY) {
         let size = facts.known(id, benchmark::SMALLEST);
