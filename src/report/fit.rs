@@ -159,16 +159,49 @@ fn with_short_texts(sentence: &Sentence, most: usize) -> Sentence {
         if over == 0 || letters <= SHORT {
             break;
         }
-        let (Span::Quote(text) | Span::Path(text) | Span::Node(text)) = &mut spans[at] else {
-            continue;
-        };
         let kept = letters.saturating_sub(over).max(SHORT);
+        match &mut spans[at] {
+            // A line begins with who wrote it, and ends with the reason.
+            Span::Quote(text) if text.contains(": ") => {
+                *text = without_middle(text, kept).into();
+            }
+            Span::Quote(text) | Span::Path(text) | Span::Node(text) => {
+                *text = with_short_end(text, kept).into();
+            }
+            _ => continue,
+        }
         over -= letters - kept;
-        let gap = if text.ends_with(' ') { " " } else { "" };
-        let short: String = text.chars().take(kept - 1 - gap.len()).collect();
-        *text = format!("{short}…{gap}").into();
     }
     Sentence::new(spans)
+}
+
+/// A text of so many letters without its end, which keeps the space behind it.
+fn with_short_end(text: &str, kept: usize) -> String {
+    let gap = if text.ends_with(' ') { " " } else { "" };
+    let short: String = text.chars().take(kept - 1 - gap.len()).collect();
+    format!("{short}…{gap}")
+}
+
+/// A quotation of at most so many letters without its middle.
+fn without_middle(text: &str, kept: usize) -> String {
+    let (body, gap) = match text.strip_suffix(' ') {
+        Some(body) => (body, " "),
+        None => (text, ""),
+    };
+    let room = kept - 1 - gap.len();
+    let head: String = body.chars().take(room / 2).collect();
+    let behind = body.chars().count().saturating_sub(room - room / 2);
+    let tail: String = body.chars().skip(behind).collect();
+    // A short word more or less is worth whole words.
+    let head = match head.rsplit_once(' ') {
+        Some((words, last)) if last.chars().count() < SHORT / 2 => words,
+        _ => &head,
+    };
+    let tail = match tail.split_once(' ') {
+        Some((first, words)) if first.chars().count() < SHORT / 2 => words,
+        _ => &tail,
+    };
+    format!("{head}…{tail}{gap}")
 }
 
 #[cfg(test)]
@@ -224,5 +257,11 @@ mod tests {
         assert_eq!(fitted.chars().count(), 60);
         assert!(fitted.ends_with("x… is down"), "{fitted}");
         assert_eq!(fit(&said, 10).letters(), SHORT + " is down".len());
+        let line = "mlx5_core 0000:41:00.0: a long way to say that it did not work: No such device";
+        let said = Sentence::from(Span::Quote(line.into())).then(" is new");
+        assert_eq!(
+            fit(&said, 60).to_string(),
+            "mlx5_core 0000:41:00.0:…not work: No such device is new"
+        );
     }
 }
