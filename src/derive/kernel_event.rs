@@ -12,6 +12,7 @@ pub(super) const DERIVATION: Derivation =
 /// about.
 pub(super) fn derive(facts: &mut Facts, node: Id) {
     beside_odd(facts, node);
+    relate_waiting(facts, node);
     let mut places: Vec<(std::sync::Arc<str>, Id, AffectedDevice)> = Vec::new();
     let mut paths = Vec::new();
     let mut open = None;
@@ -79,6 +80,29 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             facts.relate(event, id);
         }
     }
+}
+
+/// Relates servers of files that do not respond with the tasks that hang: who waits for a file
+/// hangs. A tool of the driver waits for the driver.
+fn relate_waiting(facts: &mut Facts, node: Id) {
+    let mut servers = of_class(facts, node, EventClass::ServerSilent);
+    servers.extend(of_class(facts, node, EventClass::LustreLost));
+    for task in of_class(facts, node, EventClass::HungTask) {
+        let name = facts.known(task, kernel_event::ABOUT);
+        if name.is_some_and(|name| name.starts_with("nvidia")) {
+            continue;
+        }
+        for server in &servers {
+            facts.relate(*server, task);
+        }
+    }
+}
+
+fn of_class(facts: &Facts, node: Id, class: EventClass) -> Vec<Id> {
+    let events = facts.below(node, Subject::KernelEvent);
+    events
+        .filter(|id| facts.known(*id, kernel_event::CLASS) == Some(class))
+        .collect()
 }
 
 /// Whether the driver of the adapter wrote the line.
