@@ -19,8 +19,18 @@ words! {
         UnitFailed = "unit-failed",
         /// A scheduler keeps jobs away from nodes.
         NodeKeptOut = "node-kept-out",
+        /// A port has only link-local GIDs of RoCE v2, where others have an address.
+        GidsLinkLocal = "gids-link-local",
+        /// Functions redirect, in lines that do not name them.
+        Redirects = "redirects",
+        /// A daemon of a domain of NVLink over nodes is not ready.
+        ImexNotReady = "imex-not-ready",
+        /// Two such daemons are ready and do not reach each other.
+        ImexApart = "imex-apart",
         /// A scheduler warns of an event.
         EventWarned = "event-warned",
+        /// A node gives none of a resource that it lists.
+        NoneAllocatable = "none-allocatable",
         /// The way to an address passes the network of another interface, in which it is.
         RouteBesideNetwork = "route-beside-network",
         /// Packets are larger than the interface sends.
@@ -31,6 +41,8 @@ words! {
         Unreachable = "unreachable",
         /// Some or all echo requests were not answered.
         Lost = "lost",
+        /// What a benchmark of copies reached with one GPU.
+        Bandwidth = "bandwidth",
         /// A tool could not do what it was asked for, in words that no reader knows.
         Complained = "complained",
     }
@@ -54,6 +66,8 @@ subject! {
     MTU: Bytes = "mtu" from "outputs";
     /// How many echo requests were not answered.
     LOST: Percent = "lost" from "outputs";
+    /// What was reached, as a share of what is usual in the same table. Source: nvbandwidth.
+    OF_OTHERS: Percent = "of_others" from "outputs";
     /// How many were sent.
     SENT: u64 = "sent" from "outputs";
 }

@@ -1,6 +1,6 @@
 //! Driver stacks and GPUDirect modules.
 
-mod fabric;
+pub(super) mod fabric;
 mod parse;
 #[cfg(test)]
 mod tests;

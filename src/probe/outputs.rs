@@ -11,6 +11,7 @@ mod counters;
 mod devices;
 mod fabric;
 mod filter;
+mod imex;
 mod interfaces;
 mod kernel;
 mod links;
@@ -22,6 +23,7 @@ mod mlxconfig;
 mod mlxlink;
 mod mounts;
 mod named;
+mod nvbandwidth;
 pub(super) mod output_line;
 mod ports;
 mod processors;
@@ -264,6 +266,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
             self_tests::units(output, facts, node);
         }
         "timedatectl" => services::clock(output, facts, node),
+        "chronyc" => services::chrony(output, facts, node),
         "ping" | "ping6" | "ibping" => self_tests::ping(output, facts, node),
         "dcgmi" => self_tests::dcgmi(output, facts, node),
         "ufw" => output.lines().for_each(|line| {
@@ -274,7 +277,10 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "kubectl" => {
             containers::kubectl(output, facts, node);
             schedulers::events(output, facts, node);
+            schedulers::allocatable(output, facts, node);
         }
+        "nvbandwidth" => nvbandwidth::state_gpus(output, facts, node),
+        "nvidia-imex-ctl" => imex::state_domain(output, facts, node),
         "sinfo" => schedulers::sinfo(output, facts, node),
         "scontrol" => schedulers::scontrol(output, facts, node),
         "nccl-topology" => {

@@ -6,7 +6,7 @@ use crate::fact::{Fact, Facts, Id, Origin, node};
 use crate::probe::Ask;
 
 /// The driver's parameters, one a line, as `NvLinkDisable: 0` and `RegistryDwords: ""`.
-const PARAMETERS: &str = "/proc/driver/nvidia/params";
+pub(in crate::probe) const PARAMETERS: &str = "/proc/driver/nvidia/params";
 /// A device node for each channel, as channel0.
 const CHANNELS: &str = "/dev/nvidia-caps-imex-channels";
 
@@ -23,14 +23,11 @@ pub(super) fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id, driver: &Fact<Arc<
         return;
     }
     let told = ask.text(PARAMETERS);
-    let disabled = told
-        .clone()
-        .and_then(|text| match parameter(&text, "NvLinkDisable") {
-            // Older drivers have no such parameter.
-            None | Some("0") => Ok(false),
-            Some("1") => Ok(true),
-            Some(other) => Err(format!("NvLinkDisable: {other}")),
-        });
+    let disabled = told.clone().and_then(|text| match disables_nvlink(&text) {
+        // Older drivers have no such parameter.
+        None => Ok(false),
+        Some(said) => said,
+    });
     facts.set(node, node::NVLINK_DISABLED, disabled);
     let named = |names: &[&str]| {
         told.clone().map(|text| {
@@ -48,6 +45,15 @@ pub(super) fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id, driver: &Fact<Arc<
         channels.count() as u64
     });
     facts.set(node, node::IMEX_CHANNELS, channels.or_absent(0));
+}
+
+/// Whether the driver is told to use no NVLink, if these lines say so.
+pub(in crate::probe) fn disables_nvlink(text: &str) -> Option<Result<bool, String>> {
+    Some(match parameter(text, "NvLinkDisable")? {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        other => Err(format!("NvLinkDisable: {other}")),
+    })
 }
 
 /// The value of a parameter, without its quotes.

@@ -4,8 +4,9 @@ use super::ports::port_of;
 use super::{Output, OutputLine};
 use crate::fact::counter;
 use crate::fact::counter_table::meaning;
-use crate::fact::{Fact, Facts, Id, Subject, port};
+use crate::fact::{Fact, Facts, Id, Subject, node as of_node, port};
 use crate::probe::counter::instance;
+use crate::probe::driver::fabric;
 
 /// A counter of the table; what it does not have is not judged.
 pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: &OutputLine<'_>) {
@@ -41,6 +42,13 @@ pub(super) fn files(output: &Output, facts: &mut Facts, node: Id) {
 pub(super) fn shown_files(output: &Output, facts: &mut Facts, node: Id) {
     let operands = output.argv.get(1..).unwrap_or_default();
     let lines: Vec<OutputLine<'_>> = output.lines().collect();
+    if operands.iter().any(|path| &**path == fabric::PARAMETERS) {
+        for line in &lines {
+            if let Some(Ok(disabled)) = fabric::disables_nvlink(line.text) {
+                facts.set(node, of_node::NVLINK_DISABLED, line.known(disabled));
+            }
+        }
+    }
     let is_look = |from: &usize| !output.is_cut && *from >= operands.len();
     let last = lines.len().checked_sub(operands.len()).filter(is_look);
     for from in [Some(0), last].into_iter().flatten() {

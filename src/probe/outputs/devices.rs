@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::ports::port_of;
 use super::{Output, OutputLine, named};
 use crate::fact::device::{self, Role};
-use crate::fact::gid::{self, GidType};
+use crate::fact::gid::{self, GidKind, GidType};
 use crate::fact::port::{self, LinkLayer, OperState, PortState};
+use crate::fact::tool_result::{self, ToolResultKind};
 use crate::fact::{BitRate, Fact, Facts, Id, Membership, Origin, Subject, netdev, node as of_node};
 use crate::probe;
 
@@ -114,7 +115,7 @@ fn begins(text: &str) -> Option<(&str, Option<u64>)> {
 
 /// States GIDs.
 pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
-    let mut ports: Vec<(Id, Origin)> = Vec::new();
+    let mut ports: Vec<ListedPort> = Vec::new();
     let mut whole = false;
     for line in output.lines() {
         let words: Vec<&str> = line.text.split_whitespace().collect();
@@ -139,11 +140,12 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
         if let Some(netdev) = rest.last().filter(|word| !matches!(**word, "v1" | "v2")) {
             facts.set(id, gid::NETDEV, line.known((*netdev).into()));
         }
-        if !ports.iter().any(|(known, _)| *known == port) {
-            ports.push((port, line.origin()));
+        if !ports.iter().any(|listed| listed.port == port) {
+            let origin = line.origin();
+            ports.push(ListedPort { port, origin });
         }
     }
-    if let (false, Some((_, origin))) = (output.is_cut, ports.last()) {
+    if let (false, Some(ListedPort { origin, .. })) = (output.is_cut, ports.last()) {
         let listed = facts.below(node, Subject::Gid).count() as u64;
         facts.set(
             node,
@@ -151,9 +153,75 @@ pub(super) fn gids(output: &Output, facts: &mut Facts, node: Id) {
             Fact::Known(listed, origin.clone()),
         );
     }
+    if whole {
+        without_address(facts, node, &ports);
+    }
     // It prints the whole tables of the ports that it prints.
-    for (port, origin) in ports.into_iter().filter(|_| whole) {
-        facts.set_members(Subject::Gid, port, Membership::Known(origin));
+    for listed in ports.into_iter().filter(|_| whole) {
+        facts.set_members(Subject::Gid, listed.port, Membership::Known(listed.origin));
+    }
+}
+
+/// A port, and the first line that lists it.
+struct ListedPort {
+    port: Id,
+    origin: Origin,
+}
+
+/// What a port's GIDs of RoCE v2 are.
+struct PortGids {
+    name: String,
+    kinds: Vec<GidKind>,
+    netdev: Option<Arc<str>>,
+}
+
+impl PortGids {
+    fn of(facts: &Facts, port: Id) -> Self {
+        let mut gids = PortGids {
+            name: facts.name(port).to_owned(),
+            kinds: Vec::new(),
+            netdev: None,
+        };
+        for id in facts.below(port, Subject::Gid) {
+            if facts.known(id, gid::TYPE) == Some(GidType::V2) {
+                gids.kinds.extend(facts.known(id, gid::KIND));
+                gids.netdev = gids.netdev.or_else(|| facts.known(id, gid::NETDEV));
+            }
+        }
+        gids
+    }
+
+    fn are_local(&self) -> bool {
+        let mut kinds = self.kinds.iter();
+        !self.kinds.is_empty() && kinds.all(|kind| *kind == GidKind::LinkLocal)
+    }
+}
+
+/// States the ports of which all GIDs of RoCE v2 are link-local, where others of the output have one
+/// that leaves the link.
+fn without_address(facts: &mut Facts, node: Id, ports: &[ListedPort]) {
+    let tables: Vec<PortGids> = ports
+        .iter()
+        .map(|listed| PortGids::of(facts, listed.port))
+        .collect();
+    let mut others = tables.iter();
+    let Some(other) = others.find(|gids| !gids.kinds.is_empty() && !gids.are_local()) else {
+        return;
+    };
+    for at in 0..tables.len() {
+        let gids = &tables[at];
+        if !gids.are_local() {
+            continue;
+        }
+        let about = match &gids.netdev {
+            Some(netdev) => format!("{} ({netdev})", gids.name),
+            None => gids.name.clone(),
+        };
+        let origin = &ports[at].origin;
+        let id = facts.instance(Subject::ToolResult, node, &about);
+        facts.know(id, tool_result::KIND, ToolResultKind::GidsLinkLocal, origin);
+        facts.know(id, tool_result::ABOUT, about.into(), origin);
+        facts.know(id, tool_result::WORDS, other.name.as_str().into(), origin);
     }
 }
 
@@ -253,10 +321,19 @@ pub(super) fn odd(facts: &mut Facts, node: Id) {
     }
 }
 
-/// Whether a port is active, and nothing says of which link layer.
+/// The highest rate that a port shows which has no link: 4X QDR of an Ethernet port of mlx5.
+const WITHOUT_LINK: BitRate = BitRate(40_000_000_000);
+
+/// Whether a port is active, and nothing says of which link layer. Without its state its rate tells
+/// that it has a link.
 fn is_bare(facts: &Facts, port: Id) -> bool {
-    facts.known(port, port::STATE) == Some(PortState::Active)
-        && facts.known(port, port::LINK_LAYER).is_none()
+    let is_active = match facts.known(port, port::STATE) {
+        Some(state) => state == PortState::Active,
+        None => facts
+            .known(port, port::RATE)
+            .is_some_and(|rate| rate > WITHOUT_LINK),
+    };
+    is_active && facts.known(port, port::LINK_LAYER).is_none()
 }
 
 /// Says of each active port of which only the rate is shown at which most of these run.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::self_tests::add;
 use super::{Output, OutputLine, named};
 use crate::fact::bridge::{self, PortType};
 use crate::fact::function::{self, Feature, PciClass};
 use crate::fact::pcie::LinkKeys;
+use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{Bytes, Facts, Id, Subject, gpu};
 use crate::probe::{joined, pci, pcie};
 use crate::tool_output;
@@ -16,6 +18,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut at: Option<(Id, LinkKeys)> = None;
     let mut names_functions = false;
     let mut redirecting: Option<Id> = None;
+    let mut unnamed: Vec<OutputLine<'_>> = Vec::new();
     for line in output.lines() {
         // Somebody may have taken the tabs away, so that its address alone tells where a function begins.
         if tool_output::is_function(line.text) {
@@ -42,8 +45,10 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             }
         } else if !names_functions {
             unnamed_link(facts, node, &line);
+            unnamed.extend(line.text.contains("ACSCtl:").then_some(line));
         }
     }
+    unnamed_redirects(facts, node, &unnamed);
     for (name, at, bytes) in tool_output::config_spaces(output.lines().map(|line| line.text)) {
         let subjects = [
             (Subject::Function, function::LINK),
@@ -64,6 +69,19 @@ fn is_switch(line: &str) -> bool {
     ["Switch", "switch", "PEX8", "PLX"]
         .iter()
         .any(|word| line.contains(word))
+}
+
+/// States how many of the lines of Access Control Services, of which none names its function, send
+/// requests up.
+fn unnamed_redirects(facts: &mut Facts, node: Id, lines: &[OutputLine<'_>]) {
+    let mut redirecting = lines.iter().filter(|line| line.text.contains("ReqRedir+"));
+    let Some(first) = redirecting.next() else {
+        return;
+    };
+    let count = 1 + redirecting.count();
+    let about = format!("{count} of {} functions that are not named", lines.len());
+    let kind = ToolResultKind::Redirects;
+    add(facts, node, kind, &about, (first, first.text.trim()));
 }
 
 /// A link of which lspci says that it is below what it supports, without the line that names its

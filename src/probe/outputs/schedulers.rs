@@ -74,3 +74,35 @@ pub(super) fn events(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
 }
+
+/// `rdma/hca_shared_devices:  0` below `Allocatable:` of `kubectl describe node`: a resource that the
+/// node is to have, of which it gives none.
+pub(super) fn allocatable(output: &Output, facts: &mut Facts, node: Id) {
+    let mut is_below = false;
+    for line in output.lines() {
+        let text = line.text.trim();
+        // What is below a heading is moved in.
+        if !line.text.starts_with([' ', '\t']) {
+            is_below = text == "Allocatable:";
+        } else if let Some((name, given)) = text.split_once(':')
+            && is_below
+            && given.trim() == "0"
+            && is_of_devices(name)
+        {
+            add(
+                facts,
+                node,
+                ToolResultKind::NoneAllocatable,
+                name,
+                (&line, text),
+            );
+        }
+    }
+}
+
+/// Whether a resource is of GPUs or of a network's devices.
+fn is_of_devices(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let words = ["rdma", "/gpu", "hca", "roce", "efa", "infiniband", "sriov"];
+    words.iter().any(|word| lower.contains(word))
+}

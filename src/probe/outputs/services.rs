@@ -1,6 +1,6 @@
 //! Services, as `systemctl status` prints them.
 
-use super::Output;
+use super::{Output, OutputLine};
 use crate::fact::{Facts, Id, Subject, node as of_node, service};
 use crate::probe;
 
@@ -49,20 +49,30 @@ pub(super) fn systemctl(output: &Output, facts: &mut Facts, node: Id) {
 
 /// `System clock synchronized: no`, as timedatectl(1) prints it of a clock that nobody sets.
 pub(super) fn clock(output: &Output, facts: &mut Facts, node: Id) {
-    let line_of = |name: &str| {
-        let mut lines = output.lines();
-        lines.find_map(|line| {
-            let (key, value) = line.text.trim().split_once(": ")?;
-            (key == name).then_some((line, value.trim()))
-        })
-    };
     // A clock that chronyd or PTP sets is not always told to the kernel.
-    let is_set = line_of("NTP service").is_some_and(|(_, state)| state == "active");
-    match line_of("System clock synchronized") {
+    let is_set = line_of(output, "NTP service").is_some_and(|(_, state)| state == "active");
+    match line_of(output, "System clock synchronized") {
         Some((line, "yes")) => facts.set(node, of_node::CLOCK_SYNCHRONISED, line.known(true)),
         Some((line, "no")) if !is_set => {
             facts.set(node, of_node::CLOCK_SYNCHRONISED, line.known(false));
         }
         _ => {}
     }
+}
+
+/// `Leap status     : Not synchronised`, as `chronyc tracking` prints it of a clock that follows no
+/// source.
+pub(super) fn chrony(output: &Output, facts: &mut Facts, node: Id) {
+    if let Some((line, state)) = line_of(output, "Leap status") {
+        let is_set = state != "Not synchronised";
+        facts.set(node, of_node::CLOCK_SYNCHRONISED, line.known(is_set));
+    }
+}
+
+/// The line of this name, with its value.
+fn line_of<'o>(output: &'o Output, name: &str) -> Option<(OutputLine<'o>, &'o str)> {
+    output.lines().find_map(|line| {
+        let (key, value) = line.text.trim().split_once(": ")?;
+        (key.trim() == name).then_some((line, value.trim()))
+    })
 }

@@ -107,5 +107,15 @@ fn speed_in(text: &str) -> Option<usize> {
         let (before, _) = text.split_once("Gbps")?;
         before.split_whitespace().next_back()?
     };
-    PRINTED.iter().position(|printed| *printed == word)
+    let same = PRINTED.iter().position(|printed| *printed == word);
+    same.or_else(|| nearest_speed(word.parse().ok()?))
+}
+
+/// The speed of this number, where it is rounded or without what the code of the line adds.
+fn nearest_speed(printed: f64) -> Option<usize> {
+    const ROUNDED: f64 = 0.07;
+    PRINTED.iter().position(|known| {
+        let known: f64 = known.parse().unwrap_or(0.0);
+        (known - printed).abs() < ROUNDED * printed
+    })
 }

@@ -28,6 +28,7 @@ pub(super) fn state(facts: &mut Facts, id: Id, section: &Section<'_>) {
     let pending = [
         "remapped_rows/pending",
         "remapped_row_pending",
+        "remapped_rows_pending",
         "remapped_rows",
     ];
     let remaps = section.find(&pending, |value| Some(Value::Bool(value != "N/A")));
