@@ -3,7 +3,7 @@
 # make quick       what one runs after each change: no namespaces, no VM, fewer cases; under two minutes after a build
 # make test        lint, and all tests but those in virtual machines
 # make vm          faults made for real in virtual machines
-# make exhaustive  the tests with many cases, with all of them; under an hour
+# make exhaustive  the tests with many cases, with all of them; hours, or RDMA_DOCTOR_PART=3/8 for the third of eight parts
 # make lint        formatting, clippy, the documentation's links, and what the dependencies are (deny.toml)
 # make bench       the benchmarks
 # make bless       write the expected reports and manual pages as the code says them now; look at the difference

@@ -410,6 +410,9 @@ fn try_all(losses: &[(Loss, usize)], paths: &[PathBuf], open: fn(&Path) -> Evide
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if !sample::is_of_part(path) {
+                        continue;
+                    }
                     let evidence = open(path);
                     let lines: Vec<_> = evidence
                         .recordings
