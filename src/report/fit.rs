@@ -261,7 +261,7 @@ mod tests {
         let said = Sentence::from(Span::Quote(line.into())).then(" is new");
         assert_eq!(
             fit(&said, 60).to_string(),
-            "mlx5_core 0000:41:00.0:…not work: No such device is new"
+            "mlx5_core 0000:41:00.0: a…not work: No such device is new"
         );
     }
 }

@@ -104,7 +104,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
         "it describes the machine, and the doctor reads the same from the kernel",
         &[
             "bpftool",
-            "chronyc",
             "devlink",
             "dmidecode",
             "findmnt",

@@ -15,7 +15,7 @@ const ROOMS: [&str; 3] = ["measure::plan", "derive", "probe"];
 const QUANTITIES: [&str; 6] = ["f64", "Percent", "BitRate", "Bytes", "Seconds", "PerSecond"];
 
 /// The constants of these types that there may be, and why none of them judges.
-const ALLOWED: [(&str, &str, &str); 6] = [
+const ALLOWED: [(&str, &str, &str); 8] = [
     (
         "measure::plan::ablation_rounds",
         "CLOSE",
@@ -33,6 +33,16 @@ const ALLOWED: [(&str, &str, &str); 6] = [
         "NVIDIA's data sheets",
     ),
     ("probe::nccl_log::benchmark", "GIGABYTE", "a unit"),
+    (
+        "probe::outputs::devices",
+        "WITHOUT_LINK",
+        "what mlx5 shows of a port without a link",
+    ),
+    (
+        "probe::outputs::fabric::link_line",
+        "ROUNDED",
+        "which speed a rounded number means",
+    ),
     (
         "probe::tuning::cgroup",
         "PERIOD",
