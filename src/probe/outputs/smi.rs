@@ -129,7 +129,10 @@ pub(super) fn csv(output: &Output, facts: &mut Facts, node: Id) {
                 &format!("GPU{index} of line {}", line.number),
                 output,
             ),
-            (None, None) => continue,
+            (None, None) => match section.find(&["uuid"], text) {
+                Some((uuid, _)) => numbered(facts, node, &uuid, output),
+                None => continue,
+            },
         };
         state(facts, id, &section);
         counts_errors(facts, id, output);

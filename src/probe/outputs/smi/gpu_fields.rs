@@ -25,13 +25,19 @@ pub(super) fn state(facts: &mut Facts, id: Id, section: &Section<'_>) {
             named::fact(facts, id, fact, sum);
         }
     }
-    let pending = [
+    // Each of these alone tells whether it remaps rows.
+    let of_rows = [
         "remapped_rows/pending",
         "remapped_row_pending",
         "remapped_rows_pending",
         "remapped_rows",
+        "remapping_failure_occurred",
+        "remapped_row_failure",
+        "remapped_rows_failure",
+        "remapped_row_unc",
+        "remapped_rows_uncorrectable",
     ];
-    let remaps = section.find(&pending, |value| Some(Value::Bool(value != "N/A")));
+    let remaps = section.find(&of_rows, |value| Some(Value::Bool(value != "N/A")));
     named::fact(facts, id, "remaps_rows", remaps);
     // What counts or waits, is there; what the GPU has not, is N/A.
     let counts_pages = section.find(
