@@ -38,6 +38,9 @@ const SHORTEST: usize = 12;
 
 static ANY: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(FAILS));
 static UNSURE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(DOUBTFUL));
+/// One look for both: a log has millions of lines without any.
+static EITHER: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| searcher(&[FAILS, DOUBTFUL].concat()));
 static EXCUSES: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| searcher(&[HARMLESS, QUIET].concat()));
 static PROSE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| searcher(SPOKEN));
@@ -55,14 +58,8 @@ fn has(searcher: &Option<AhoCorasick>, text: &[u8]) -> bool {
 /// The place of the first word at or behind `from` that may say that something failed.
 pub(super) fn next(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
-    let found = first_of(&ANY, rest)
-        .into_iter()
-        .chain(first_of(&UNSURE, rest));
-    Some(from + found.min()?)
-}
-
-fn first_of(searcher: &Option<AhoCorasick>, text: &[u8]) -> Option<usize> {
-    Some(searcher.as_ref()?.find(text)?.start())
+    let found = EITHER.as_ref()?.find(rest)?;
+    Some(from + found.start())
 }
 
 /// Whether a line says that something failed, and is neither prose nor source code nor a count of
@@ -78,7 +75,7 @@ pub fn says_failure(line: &[u8]) -> bool {
 
 /// Whether a line begins as those do in which programs say what they could not do; people begin so
 /// rarely, and end with a mark.
-fn begins_so(text: &[u8]) -> bool {
+pub fn begins_so(text: &[u8]) -> bool {
     BEGINS
         .iter()
         .any(|begin| text.starts_with(begin.as_bytes()))

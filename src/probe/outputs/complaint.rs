@@ -58,7 +58,7 @@ fn of_line(tool: &str, line: &str) -> Option<Complaint> {
 
 /// Whether a line begins as complaints do.
 fn begins(text: &str) -> bool {
-    BEGINS.iter().any(|begin| text.starts_with(begin))
+    failure_words::begins_so(text.as_bytes()) || BEGINS.iter().any(|begin| text.starts_with(begin))
 }
 
 /// What stands behind the name of a program: `slurm_load_partitions: Unable to contact …`.
