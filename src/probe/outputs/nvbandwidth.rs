@@ -4,6 +4,7 @@ use super::self_tests::add;
 use super::{Output, OutputLine};
 use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{Facts, Id, Percent, tool_result};
+use crate::measure::plan::statistics::median;
 
 /// A table: `memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)`, the numbers of the columns, and
 /// rows of values with their own number before them.
@@ -35,12 +36,14 @@ impl Table<'_> {
 /// States what each GPU reached, as a share of what is usual in its table.
 pub(super) fn state_gpus(output: &Output, facts: &mut Facts, node: Id) {
     for table in tables(output) {
-        let all: Vec<f64> = table.rows.iter().flatten().flatten().copied().collect();
-        let Some(usual) = median(all).filter(|usual| *usual > 0.0) else {
+        let of_gpus = (0..table.columns).map(|column| median(&table.of_gpu(column)));
+        let of_gpus: Vec<Option<f64>> = of_gpus.collect();
+        let known: Vec<f64> = of_gpus.iter().copied().flatten().collect();
+        let Some(usual) = median(&known).filter(|usual| *usual > 0.0) else {
             continue;
         };
-        for column in 0..table.columns {
-            let Some(own) = median(table.of_gpu(column)) else {
+        for (column, own) in of_gpus.into_iter().enumerate() {
+            let Some(own) = own else {
                 continue;
             };
             let others = if table.is_between_gpus() {
@@ -99,10 +102,4 @@ fn tables(output: &Output) -> Vec<Table<'_>> {
         is_open = table.columns > 0 && table.rows.is_empty();
     }
     tables
-}
-
-/// The middle one of some values.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
