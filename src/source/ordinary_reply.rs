@@ -12,6 +12,7 @@ type Rows = &'static [(&'static str, &'static [&'static str])];
 const REFUSED: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.refused.rs"));
 const UNREADABLE: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.unreadable.rs"));
 const FILLED: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.filled.rs"));
+const BLANK: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.blank.rs"));
 const ANY_TEXT: Rows = include!(concat!(env!("OUT_DIR"), "/ordinary_reply.any_text.rs"));
 
 /// Whether sound hardware refuses this question so.
@@ -52,7 +53,7 @@ pub fn malformed(question: &Question, answer: &Answer) -> Option<&'static str> {
         Answer::Bytes(bytes) => bytes.is_empty(),
         Answer::Names(_) | Answer::Value(_) => false,
     };
-    if is_blank && is_listed(FILLED, question) {
+    if is_blank && is_listed(FILLED, question) || tells_nothing(question, answer) {
         return Some("it is empty");
     }
     if question.path().is_some_and(is_config) {
@@ -72,6 +73,17 @@ pub fn malformed(question: &Question, answer: &Answer) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Whether a call answers with an object that has no member, and has something to tell.
+fn tells_nothing(question: &Question, answer: &Answer) -> bool {
+    let is_blank = match (question, answer) {
+        (Question::Call(_), Answer::Value(value)) => {
+            value.as_object().is_some_and(serde_json::Map::is_empty)
+        }
+        _ => false,
+    };
+    is_blank && !is_listed(BLANK, question)
 }
 
 /// Bytes of a PCI function's configuration that everyone may read (drivers/pci/pci-sysfs.c, pci_read_config).
@@ -196,7 +208,7 @@ mod tests {
         }
         let verbs = ["*", "read", "list", "link", "stat", "statvfs", "open"];
         let others = ["call", "netlink", "bench", "run"];
-        for (asked, row) in [REFUSED, UNREADABLE, FILLED, ANY_TEXT]
+        for (asked, row) in [REFUSED, UNREADABLE, FILLED, BLANK, ANY_TEXT]
             .into_iter()
             .flatten()
         {
