@@ -1,7 +1,7 @@
 //! What there is to report, before its status and its headline are known.
 
 use super::finding::findings;
-use super::headline::{headline, unknown_failure};
+use super::headline::{UNKNOWN_WARNING, headline, unknown_failure};
 use super::log::LogAnswers;
 use super::status::{Status, status};
 use super::{Finding, Policy, Report};
@@ -84,8 +84,12 @@ impl Contents {
 }
 
 /// Whether a line that reports a failure of which nothing is known leads. A driver's line is no
-/// part of a run that has its answer.
+/// part of a run that has its answer, and a warning of NCCL's says more than that there is none.
 fn is_quoted(log: &LogAnswers, notes: &[Finding]) -> bool {
-    let quoted = unknown_failure(notes);
-    quoted.is_some_and(|note| log.answers.is_empty() || note.check.starts_with("log/"))
+    let is_open = log.answers.iter().all(|answer| answer.rdma == "unknown");
+    match unknown_failure(notes).map(|note| note.check.as_str()) {
+        Some(UNKNOWN_WARNING) => is_open,
+        Some(check) => log.answers.is_empty() || check.starts_with("log/"),
+        None => false,
+    }
 }

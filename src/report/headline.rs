@@ -17,11 +17,15 @@ use crate::whole::{Contribution, NodeHead};
 pub(super) const HEADLINE: usize = 112;
 
 /// The checks of lines that no table has.
-const NOT_IN_CATALOGUE: [&str; 3] = [
+const NOT_IN_CATALOGUE: [&str; 4] = [
     "log/not-in-catalogue",
+    UNKNOWN_WARNING,
     "kernel/not-in-catalogue",
     "tool/not-in-catalogue",
 ];
+
+/// The check of NCCL's own warnings that no table has.
+pub(super) const UNKNOWN_WARNING: &str = "log/unrecognised-failure";
 
 /// What a script sees where a finding leads and the verdict is open.
 const UNDECIDED: &str = " (exit 3)";
@@ -142,10 +146,15 @@ fn lead<'f>(exit: Exit, causes: &'f [Finding], notes: &'f [Finding]) -> Option<&
     })
 }
 
-/// The line that reports a failure of which nothing is known: it leads where nothing else does.
+/// The line that reports a failure of which nothing is known: it leads where nothing else does. A
+/// failure comes before a warning.
 pub(super) fn unknown_failure(notes: &[Finding]) -> Option<&Finding> {
-    let mut quoted = notes.iter();
-    quoted.find(|note| NOT_IN_CATALOGUE.contains(&note.check.as_str()))
+    let all = || {
+        let listed = |note: &&Finding| NOT_IN_CATALOGUE.contains(&note.check.as_str());
+        notes.iter().filter(listed)
+    };
+    let failure = all().find(|note| note.check != UNKNOWN_WARNING);
+    failure.or_else(|| all().next())
 }
 
 /// How many causes there are besides the one that leads; `on` says where.

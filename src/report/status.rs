@@ -1,6 +1,6 @@
 //! The status of a report: what its contents are worth.
 
-use super::headline::unknown_failure;
+use super::headline::{UNKNOWN_WARNING, unknown_failure};
 use super::{AreaLine, Finding, Policy, areas};
 use crate::check::{Catalogue, Severity};
 use crate::diagnosis::areas::RequiredAreas;
@@ -11,7 +11,8 @@ use crate::whole::Contribution;
 fn is_blind(said: &Contribution, notes: &[Finding], policy: &Policy) -> bool {
     let given = said.nodes.iter().any(|node| node.given.is_some());
     let could_show = said.areas.iter().any(|area| area.could_show);
-    let is_open = !could_show || unknown_failure(notes).is_some();
+    let fails = unknown_failure(notes).is_some_and(|note| note.check != UNKNOWN_WARNING);
+    let is_open = !could_show || fails;
     policy.require == RequiredAreas::Own && given && is_open
 }
 
