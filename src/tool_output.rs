@@ -6,6 +6,7 @@
 mod carrier;
 mod command;
 mod config_space;
+mod filter;
 mod host;
 mod kernel;
 mod marks;
@@ -205,6 +206,12 @@ pub fn is_command(line: &str) -> bool {
     command::prompt(line).is_some_and(|prompt| prompt.command.is_some())
 }
 
+/// Whether somebody typed a command in this line that shows what daemons logged.
+pub fn shows_journal(line: &str) -> bool {
+    let command = command::prompt(line).and_then(|prompt| prompt.command);
+    command.is_some_and(|command| marks::carries_log(&command.argv))
+}
+
 /// What stands before a tool's line: before other lines it is the same.
 fn tagged<'l>(line: &'l Line<'_>) -> Option<Tag<'l>> {
     // What stands before a command is a prompt.
@@ -283,6 +290,8 @@ struct Splitter {
     alike_left_out: u64,
     /// What stands before each line below the last heading.
     indent: &'static str,
+    /// The command whose output is open, where others follow it in its line, with these.
+    shown: Option<Box<command::Command>>,
 }
 
 /// A command that ran on several hosts.
@@ -342,7 +351,11 @@ impl Splitter {
             }
             let elsewhere = host.is_some()
                 && (self.open.as_ref()).is_some_and(|open| open.host.as_deref() != host);
-            if !goes_on || elsewhere {
+            let begins_next = !goes_on && self.begins_next_of_line(argv);
+            if begins_next {
+                self.since = 0;
+            } else if !goes_on || elsewhere {
+                self.shown = None;
                 self.close();
                 self.begin_by_mark(argv);
             }
@@ -356,6 +369,7 @@ impl Splitter {
         } else if command::is_of_job(text) {
             return self.close();
         }
+        self.go_to_next_of_line(trimmed);
         if let Some(open) = &mut self.open {
             // The rule below a heading.
             if open.lines.is_empty() && host::is_rule(text) {
@@ -372,6 +386,45 @@ impl Splitter {
                 open.is_cut |= is_snip(trimmed);
                 open.lines.push((number, text.to_owned()));
             }
+        }
+    }
+
+    /// Whether a line with this mark can be of a later command of the line whose output is open: it
+    /// begins.
+    fn begins_next_of_line(&mut self, argv: &[&str]) -> bool {
+        let Some(shown) = &mut self.shown else {
+            return false;
+        };
+        let writes = |next: &command::Command| marks::may_write(&next.argv, argv);
+        let Some(at) = shown.next.iter().position(writes) else {
+            return false;
+        };
+        let mut following = shown.next.split_off(at);
+        let mut next = following.remove(0);
+        next.next = following;
+        self.close();
+        self.push(next.argv.clone(), next.is_piped);
+        self.shown = Some(Box::new(next));
+        true
+    }
+
+    /// Of several commands in a line the next one begins where a line can not be of the one before.
+    fn go_to_next_of_line(&mut self, line: &str) {
+        while let (Some(shown), Some(open)) = (&mut self.shown, &self.open)
+            && let Some(next) = shown.next.first()
+        {
+            let is_full = shown.prints_a_line() && !open.lines.is_empty();
+            let is_left_out = shown.picked.as_ref().is_some_and(|words| !words.pick(line));
+            let fits_next = next.picked.as_ref().is_none_or(|words| words.pick(line));
+            if line.is_empty() || !(is_full || is_left_out) || !(is_full || fits_next) {
+                return;
+            }
+            let mut following = std::mem::take(&mut shown.next);
+            let mut next = following.remove(0);
+            next.next = following;
+            self.close();
+            self.push(next.argv.clone(), next.is_piped);
+            self.shown = Some(Box::new(next));
         }
     }
 
@@ -447,6 +500,7 @@ impl Splitter {
 
     /// A command whose output follows; `None` is one that is no tool.
     fn begin(&mut self, command: Option<command::Command>) {
+        self.shown = None;
         let Some(command) = command else {
             return;
         };
@@ -460,19 +514,21 @@ impl Splitter {
                 argv: command.argv.clone(),
                 is_piped: command.is_piped,
                 is_looped: matches!(command.place, Place::Looped(_)),
-                hosts: command.hosts,
+                hosts: command.hosts.clone(),
                 last: None,
             });
         }
-        self.push(command.argv, command.is_piped);
+        self.push(command.argv.clone(), command.is_piped);
         self.is_of_each = command.place == Place::OnEach;
         if let Some(open) = &mut self.open {
-            match command.place {
+            match command.place.clone() {
                 Place::Here => {}
                 Place::On(host) => open.host = Some(host),
                 Place::Elsewhere | Place::OnEach | Place::Looped(_) => open.host = None,
             }
         }
+        let has_next = !command.next.is_empty();
+        self.shown = has_next.then(|| Box::new(command));
     }
 
     fn push(&mut self, argv: Vec<String>, is_cut: bool) {

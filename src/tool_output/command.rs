@@ -1,7 +1,8 @@
 //! The line of a command above its output: behind a prompt, or as a heading.
 
 use super::carrier::{self, Place};
-use super::{marks, shell_loop};
+use super::filter::{self, PickedWords};
+use super::{host, marks, shell_loop};
 
 /// A command that was run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,10 @@ pub(super) struct Command {
     pub(super) hosts: Vec<String>,
     /// Whether hostname(1) ran before it, which prints a line of its own.
     pub(super) says_host: bool,
+    /// Which of its lines the pipe behind it leaves, where that can be told.
+    pub(super) picked: Option<PickedWords>,
+    /// The commands that follow it in its line.
+    pub(super) next: Vec<Command>,
 }
 
 /// A line with a prompt.
@@ -48,8 +53,11 @@ pub(super) fn prompt(text: &str) -> Option<Prompt> {
             is_shell && text.trim_start().len() > 2 && !starts_with_digit(rest),
         )
     } else if let Some(inside) = head.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
-        let host = inside.split_once('@')?.1.split([' ', ':']).next()?;
-        (Some(host), true)
+        match inside.split_once('@') {
+            Some((_, place)) => (place.split([' ', ':']).next(), true),
+            // Of a prompt that somebody shortened the command must be known.
+            None => (Some(inside).filter(|name| host::is_name(name)), false),
+        }
     } else {
         // Gentoo's has a space: `host ~ #`.
         let space = head.find([' ']).filter(|at| {
@@ -148,6 +156,8 @@ pub(super) fn heading(text: &str) -> Option<Command> {
             place: Place::Here,
             hosts: Vec::new(),
             says_host: false,
+            picked: None,
+            next: Vec::new(),
         });
     }
     let bare = text.trim_matches(|c: char| {
@@ -172,6 +182,15 @@ pub(super) fn heading(text: &str) -> Option<Command> {
 
 /// Words of a shell before the command of a loop or a condition.
 const SHELL_WORDS: [&str; 5] = ["do", "then", "if", "while", "{"];
+
+/// The variable that a word stands for: `$NAME`, `"${NAME}"`.
+fn variable(word: &str) -> Option<&str> {
+    let bare = word.trim_matches(['"', '\'']).strip_prefix('$')?;
+    let name = bare.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let name = name.unwrap_or(bare);
+    let fits = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    (!name.is_empty() && name.bytes().all(fits)).then_some(name)
+}
 
 /// The name of a command without its path, the quotes around it, and the ending of a script.
 pub(super) fn tool_name(word: &str) -> &str {
@@ -207,12 +226,16 @@ impl Command {
         {
             argv = [&["cat".to_owned()], files.as_slice()].concat();
         }
+        let next: Vec<Command> = parts.collect();
+        let are_here = place == Place::Here && next.iter().all(|one| one.place == Place::Here);
         Some(Command {
             argv,
-            is_piped: command.is_piped || parts.next().is_some(),
+            is_piped: command.is_piped || !next.is_empty(),
             place,
             hosts,
             says_host,
+            picked: command.picked,
+            next: if are_here { next } else { Vec::new() },
         })
     }
 
@@ -234,10 +257,10 @@ impl Command {
     /// another place, and what follows a pipe.
     fn parse(text: &str) -> Option<Command> {
         let end = text.find(['|', ';', '&', '>', '<']);
-        let is_piped = end.is_some_and(|at| {
-            text.get(at..)
-                .is_some_and(|rest| rest.starts_with('|') && !rest.starts_with("||"))
-        });
+        let behind = end.and_then(|at| text.get(at..)).unwrap_or("");
+        let is_piped =
+            behind.starts_with('|') && !behind.starts_with("||") && !filter::keeps_all(behind);
+        let picked = filter::picked(text);
         let text = text.get(..end.unwrap_or(text.len()))?;
         // `2>&1` leaves its number behind.
         let mut words: Vec<&str> = text.split_whitespace().collect();
@@ -255,6 +278,20 @@ impl Command {
         let skipped = words.iter().take_while(|word| leads(word)).count();
         let words = words.get(skipped..)?;
         let (words, place) = carrier::carried(words).unwrap_or((words, Place::Here));
+        if let ["echo", operand] = words
+            && let Some(variable) = variable(operand)
+        {
+            let argv = vec!["printenv".to_owned(), variable.to_owned()];
+            return Some(Command {
+                argv,
+                is_piped,
+                place,
+                hosts: Vec::new(),
+                says_host: false,
+                picked,
+                next: Vec::new(),
+            });
+        }
         let (first, rest) = words.split_first()?;
         let tool = tool_name(first);
         if !marks::is_tool(tool) && !place.is_several() {
@@ -270,6 +307,17 @@ impl Command {
             place,
             hosts: Vec::new(),
             says_host: false,
+            picked,
+            next: Vec::new(),
         })
+    }
+
+    /// Whether it prints one line and no more.
+    pub(super) fn prints_a_line(&self) -> bool {
+        match self.argv.first().map(String::as_str) {
+            Some("ulimit") => self.argv.len() == 2 && self.argv[1] != "-a",
+            Some("hostname" | "uname") => true,
+            _ => false,
+        }
     }
 }

@@ -239,10 +239,13 @@ pub(super) fn environment(output: &Output, facts: &mut Facts, node: Id) {
             .trim()
             .trim_start_matches("export ")
             .trim_start_matches("declare -x ");
-        // A line by itself may be that of a command, behind its variables.
-        let set: Vec<(&str, &str)> = match output.by_mark {
-            true => setting::settings(text).collect(),
-            false => text.split_once('=').into_iter().collect(),
+        // A line by itself may be that of a command, behind its variables; `printenv NAME` prints
+        // the value alone.
+        let asked = output.operand().filter(|_| output.tool() == "printenv");
+        let set: Vec<(&str, &str)> = match asked {
+            Some(name) if !text.contains('=') => vec![(name, text)],
+            _ if output.by_mark => setting::settings(text).collect(),
+            _ => text.split_once('=').into_iter().collect(),
         };
         for (name, value) in set {
             if name.starts_with("NCCL_") {
