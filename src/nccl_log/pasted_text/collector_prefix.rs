@@ -32,7 +32,8 @@ pub(super) fn put_back(lines: &mut [String], prefixes: &[String]) {
     let mut is_below_command = false;
     for (line, prefix) in lines.iter_mut().zip(prefixes) {
         if tool_output::is_command(line) {
-            is_below_command = true;
+            // The records of a journal have it themselves.
+            is_below_command = !tool_output::shows_journal(line);
         } else if RecordStart::of(line) != RecordStart::None {
             is_below_command = false;
         }

@@ -32,7 +32,8 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
         }
     }
     for (command, line) in complaints.into_iter().take(MOST) {
-        let words = tool_output::kernel_line(line.text).map_or(line.text, |(_, words)| words);
+        let kernel = tool_output::kernel_line(line.text).map(|(_, words)| words);
+        let words = kernel.unwrap_or_else(|| from_program(line.text));
         self_tests::add(
             facts,
             node,
@@ -41,6 +42,14 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
             (&line, words.trim()),
         );
     }
+}
+
+/// A record of syslog from its program on: `Nov 12 07:01:22 n7 slurmd[3120]: error: …` without the
+/// time and the host.
+fn from_program(text: &str) -> &str {
+    let head = text.split_once("]: ").map_or("", |(head, _)| head);
+    let at = head.rfind(' ').filter(|at| head[..*at].contains(':'));
+    at.map_or(text, |at| &text[at + 1..])
 }
 
 /// The lines that facts were read from, each with the texts among these.

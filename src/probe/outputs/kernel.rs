@@ -119,15 +119,20 @@ pub(super) fn carriers(output: &Output, facts: &mut Facts, node: Id) {
 /// Errors of NVSwitches as the fabric manager logs them: `detected NVSwitch non-fatal error 12028
 /// on fid 0 on NVSwitch pci bus id 00000000:86:00.0 …`.
 pub(super) fn fabric_manager(output: &Output, facts: &mut Facts, node: Id) {
+    let mismatch = "don't match with driver version";
+    let mut logged: Vec<(String, OutputLine<'_>)> = Vec::new();
     for line in output.lines() {
-        let mismatch = "don't match with driver version";
         let own = line.text.contains(mismatch).then(|| line.text.to_owned());
-        if let Some(text) = as_sxid(line.text).or(own) {
-            read(vec![json!({ "t": 0, "text": text })], facts, node, |_| {
-                Some(line)
-            });
-        }
+        logged.extend(as_sxid(line.text).or(own).map(|text| (text, line)));
     }
+    if logged.is_empty() {
+        return;
+    }
+    let told = (logged.iter()).map(|(text, _)| json!({ "t": 0, "text": text }));
+    read(told.collect(), facts, node, |text| {
+        let mut of_text = logged.iter().rev();
+        of_text.find(|(own, _)| own == text).map(|(_, line)| *line)
+    });
 }
 
 /// The kernel's words for an error that the fabric manager logs.

@@ -12,12 +12,20 @@ const OF_INTERFACES: [&str; 12] = [
 pub(super) fn joined(tool: &str, lines: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
     let mut all: Vec<(u64, String)> = Vec::new();
     for (number, text) in lines {
-        match all.last_mut().filter(|_| !begins(tool, &text)) {
+        let is_rest = |last: &&mut (u64, String)| !begins(tool, &text) && may_break(tool, &last.1, &text);
+        match all.last_mut().filter(is_rest) {
             Some((_, last)) => *last += &format!(" {}", text.trim()),
             None => all.push((number, text)),
         }
     }
     all
+}
+
+/// Whether a line may go on below. Daemons write lines of all kinds into a journal: there a mail
+/// program must have broken a long one in the middle of a sentence.
+fn may_break(tool: &str, line: &str, next: &str) -> bool {
+    let goes_on = next.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    tool != "journalctl" || (56..=80).contains(&line.len()) && goes_on
 }
 
 /// Whether a text begins a line; of tools that are not named here each does.
