@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Tables that are texts: each key of a file is one, and becomes the expression `FILE.KEY.rs`.
-const TABLES: [&str; 25] = [
+const TABLES: [&str; 26] = [
     "src/derive/comparison/comparison_labels.toml",
     "src/derive/cuda_errors.toml",
     "src/derive/known_defects.toml",
@@ -31,6 +31,7 @@ const TABLES: [&str; 25] = [
     "src/probe/nvml/gpu_functions.toml",
     "src/probe/nvml/nvml_errors.toml",
     "src/probe/outputs/complaints.toml",
+    "src/probe/outputs/self_stated.toml",
     "src/probe/outputs/named.toml",
     "src/source/kernel_log_markers.toml",
     "src/source/ordinary_reply.toml",

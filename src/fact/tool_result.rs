@@ -43,6 +43,30 @@ words! {
         Lost = "lost",
         /// What a benchmark of copies reached with one GPU.
         Bandwidth = "bandwidth",
+        /// The firmware of an adapter has RoCE switched off.
+        RoceSwitchedOff = "roce-switched-off",
+        /// rdma_cm takes RoCE v1 by default.
+        RdmaCmUsesV1 = "rdma-cm-uses-v1",
+        /// Neighbours gave no hardware address.
+        NeighboursUnanswered = "neighbours-unanswered",
+        /// An interface is up and has no carrier.
+        NoLink = "no-link",
+        /// No pair of GPUs may access the other's memory.
+        PeersRefused = "peers-refused",
+        /// A file limits the memory that logins may lock.
+        MemlockLimited = "memlock-limited",
+        /// Some servers of a file system are reached over TCP, others over RDMA.
+        ServersOverTcp = "servers-over-tcp",
+        /// A library lists no transport of RDMA.
+        NoRdmaTransport = "no-rdma-transport",
+        /// A PCIe link runs below its speed, in a line that does not name its function.
+        SpeedLowered = "speed-lowered",
+        /// A setting names no interface of the host.
+        NoSuchInterface = "no-such-interface",
+        /// A setting names an index that the table of GIDs does not have.
+        NoSuchGid = "no-such-gid",
+        /// An adapter does not look at the class that a setting marks.
+        ClassNotTrusted = "class-not-trusted",
         /// A tool could not do what it was asked for, in words that no reader knows.
         Complained = "complained",
     }

@@ -3,6 +3,7 @@
 
 mod amd;
 mod asked_route;
+mod beside_settings;
 mod bridging;
 mod complaint;
 mod complaints;
@@ -32,6 +33,7 @@ pub mod recorded;
 mod replayed;
 mod routes;
 mod schedulers;
+mod self_stated;
 mod self_tests;
 mod services;
 mod shell;
@@ -203,6 +205,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     devices::odd(facts, node);
     summary::state_outputs(&outputs, facts, node);
     missing_gpus::state(&outputs, facts, node);
+    beside_settings::state(&outputs, facts, node);
     complaints::state(&outputs, facts, node);
 }
 
@@ -210,6 +213,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
     if output.tool() == "nvidia-smi" {
         smi::failure::state(output, facts, node);
     }
+    self_stated::state(output, facts, node);
     match output.tool() {
         "ibstat" | "ibstatus" | "ibv_devinfo" => devices::state(output, facts, node),
         "show_gids" => devices::gids(output, facts, node),
@@ -240,6 +244,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "dmesg" | "journalctl" => {
             kernel::state(output, facts, node);
             kernel::carriers(output, facts, node);
+            kernel::fabric_manager(output, facts, node);
         }
         "nvidia-smi" if output.has("topo") => matrix::state(output, facts, node),
         "nvidia-smi" if output.is_gpu_list() => smi::list(output, facts, node),

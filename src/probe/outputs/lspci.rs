@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::counters::option;
 use super::self_tests::add;
 use super::{Output, OutputLine, named};
 use crate::fact::bridge::{self, PortType};
@@ -44,7 +45,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
                 redirecting = is_downstream.then_some(*id);
             }
         } else if !names_functions {
-            unnamed_link(facts, node, &line);
+            unnamed_link(output, facts, node, &line);
             unnamed.extend(line.text.contains("ACSCtl:").then_some(line));
         }
     }
@@ -86,7 +87,7 @@ fn unnamed_redirects(facts: &mut Facts, node: Id, lines: &[OutputLine<'_>]) {
 
 /// A link of which lspci says that it is below what it supports, without the line that names its
 /// function. An idle GPU lowers its speed, so that only the lanes prove something.
-fn unnamed_link(facts: &mut Facts, node: Id, line: &OutputLine<'_>) {
+fn unnamed_link(output: &Output, facts: &mut Facts, node: Id, line: &OutputLine<'_>) {
     let Some(link) = line.text.split("LnkSta:").nth(1) else {
         return;
     };
@@ -94,11 +95,14 @@ fn unnamed_link(facts: &mut Facts, node: Id, line: &OutputLine<'_>) {
         .split("Width ")
         .nth(1)
         .and_then(|rest| rest.split(',').next());
+    let asked = option(output, "-s", "-s");
+    let name = asked.map_or_else(|| format!("unnamed function (line {})", line.number), str::to_owned);
+    let status = link.split(", TrErr").next().unwrap_or(link).trim();
     if lanes.is_some_and(|lanes| lanes.contains("(downgraded)")) {
-        let name = format!("unnamed function (line {})", line.number);
         let id = facts.instance(Subject::Function, node, &name);
-        let status = link.split(", TrErr").next().unwrap_or(link).trim();
         facts.set(id, function::LINK_BELOW, line.known(status.into()));
+    } else if link.contains("(downgraded)") {
+        add(facts, node, ToolResultKind::SpeedLowered, &name, (line, status));
     }
 }
 

@@ -440,7 +440,7 @@ fn peers() {
         Some(P2p::ChipsetNotSupported)
     );
     // Whether these GPUs could reach each other on another machine, the matrix does not say.
-    assert_eq!(failing(&none), Vec::<String>::new());
+    assert_eq!(failing(&none), ["tool/gpu-peers-refused"]);
     assert_eq!(failing(&facts(&matrix("r", "OK"))), Vec::<String>::new());
     // PCIe GPUs have no NVLink: that is their design.
     assert_eq!(failing(&facts(&matrix("n", "NS"))), Vec::<String>::new());

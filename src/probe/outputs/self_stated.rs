@@ -1,0 +1,224 @@
+//! Values that state a fault by themselves, whatever else is known of the machine, in outputs that
+//! somebody picked: a line of a table, links and neighbours without an answer, limits of a file.
+
+use super::counters::option;
+use super::self_tests::add;
+use super::{Output, OutputLine};
+use crate::fact::tool_result::ToolResultKind;
+use crate::fact::{Facts, Id};
+
+/// The tool, what all stands in the line, and the kind of the result.
+type StatedLine = (&'static str, &'static [&'static str], &'static str);
+
+const STATED: &[StatedLine] = include!(concat!(env!("OUT_DIR"), "/self_stated.stated.rs"));
+
+/// So many interfaces somebody picked: the spare ones of a whole list are nobody's fault.
+const PICKED: usize = 4;
+
+/// States what one output says so.
+pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
+    listed_lines(output, facts, node);
+    match output.tool() {
+        "ip" if output.has("neigh") || output.has("n") => unanswered(output, facts, node),
+        "ip" | "ifconfig" | "ethtool" => without_link(output, facts, node),
+        "nvidia-smi" if output.has("-p2p") => peers_refused(output, facts, node),
+        "limits.conf" | "cat" | "grep" => memlock(output, facts, node),
+        "beegfs-net" => servers_over_tcp(output, facts, node),
+        "ucx_info" => transports(output, facts, node),
+        _ => {}
+    }
+}
+
+/// Lines of the table, about the device that the command names.
+fn listed_lines(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let is_it = |row: &&StatedLine| {
+            row.0 == output.tool() && row.1.iter().all(|part| line.text.contains(part))
+        };
+        let kind = STATED.iter().find(is_it);
+        let Some(kind) = kind.and_then(|row| ToolResultKind::from_word(row.2)) else {
+            continue;
+        };
+        let device = option(output, "-d", "--dev").unwrap_or("an adapter");
+        add(facts, node, kind, device, (&line, &words_of(line.text)));
+    }
+}
+
+/// The words with one space between two.
+fn words_of(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
+/// `10.12.4.21 FAILED`, `10.12.4.21 dev eth2 INCOMPLETE`: nobody gave a hardware address.
+fn unanswered(output: &Output, facts: &mut Facts, node: Id) {
+    let is_open = |line: &OutputLine<'_>| {
+        let state = line.text.split_whitespace().next_back();
+        matches!(state, Some("FAILED" | "INCOMPLETE"))
+    };
+    let lines: Vec<OutputLine<'_>> = output.lines().filter(is_open).collect();
+    let Some(first) = lines.first() else {
+        return;
+    };
+    let address = |line: &OutputLine<'_>| {
+        let address = line.text.split_whitespace().next();
+        address.unwrap_or_default().to_owned()
+    };
+    let addresses: Vec<String> = lines.iter().map(address).collect();
+    let own = option(output, "dev", "dev").map(str::to_owned);
+    let device = own.or_else(|| {
+        let mut words = first.text.split_whitespace();
+        words.find(|word| *word == "dev")?;
+        words.next().map(str::to_owned)
+    });
+    let about = device.unwrap_or_else(|| "the link".to_owned());
+    let said = addresses.join(", ");
+    let kind = ToolResultKind::NeighboursUnanswered;
+    add(facts, node, kind, &about, (first, &said));
+}
+
+/// How the names of interfaces begin that an adapter has: those of containers come and go.
+const ADAPTERS: [&str; 6] = ["ib", "en", "eth", "roce", "hsn", "bond"];
+
+/// Interfaces that are up and have no carrier, where somebody shows a few.
+fn without_link(output: &Output, facts: &mut Facts, node: Id) {
+    let mut shown = 0;
+    let mut lost: Vec<(String, OutputLine<'_>)> = Vec::new();
+    let operand = output.operand().unwrap_or_default();
+    let mut name = operand.to_owned();
+    for line in output.lines() {
+        let text = line.text.trim();
+        if let Some(own) = interface_of(output.tool(), line.text) {
+            name = own.to_owned();
+            shown += 1;
+        } else if let Some(of) = text.strip_prefix("Settings for ") {
+            of.trim_end_matches(':').clone_into(&mut name);
+        }
+        let is_lost = match output.tool() {
+            "ifconfig" => text.contains("<UP,") && !text.contains("RUNNING"),
+            "ethtool" => text == "Link detected: no",
+            _ => text.contains("<NO-CARRIER,") || text.contains(",NO-CARRIER"),
+        };
+        if is_lost && ADAPTERS.iter().any(|begin| name.starts_with(begin)) {
+            lost.push((name.clone(), line));
+        }
+    }
+    if shown > PICKED {
+        return;
+    }
+    for (name, line) in &lost {
+        let kind = ToolResultKind::NoLink;
+        add(facts, node, kind, name, (line, line.text.trim()));
+    }
+}
+
+/// The interface whose description begins in this line.
+fn interface_of<'l>(tool: &str, line: &'l str) -> Option<&'l str> {
+    let first = line.split_whitespace().next()?;
+    let is_indented = line.starts_with([' ', '\t']);
+    match tool {
+        "ifconfig" if !is_indented => first.strip_suffix(':'),
+        // `4: ens1f0np0: <…>`, and `ens1f0np0  DOWN  …  <…>` of `-br`.
+        "ip" if line.contains('<') => match first.strip_suffix(':') {
+            Some(number) if number.parse::<u64>().is_ok() => {
+                let own = line.split_whitespace().nth(1)?.strip_suffix(':')?;
+                own.split('@').next()
+            }
+            _ => first.split('@').next(),
+        },
+        _ => None,
+    }
+}
+
+/// A matrix of `topo -p2p` in which no pair may: the cells are all the same refusal.
+fn peers_refused(output: &Output, facts: &mut Facts, node: Id) {
+    const REFUSALS: [&str; 4] = ["CNS", "GNS", "TNS", "NS"];
+    let mut cells: Vec<(&str, OutputLine<'_>)> = Vec::new();
+    for line in output.lines() {
+        let mut words = line.text.split_whitespace();
+        let is_row = words.next().is_some_and(|word| word.starts_with("GPU"));
+        let says = words.filter(|word| *word != "X" && !word.starts_with("GPU"));
+        cells.extend(says.filter(|_| is_row).map(|word| (word, line)));
+    }
+    if let Some((refusal, line)) = cells.first()
+        && REFUSALS.contains(refusal)
+        && cells.iter().all(|(word, _)| word == refusal)
+    {
+        let access = match option(output, "-p2p", "-p2p") {
+            Some("w") => "write to",
+            Some("r") => "read from",
+            Some("a") => "use atomics on",
+            _ => "reach",
+        };
+        let kind = ToolResultKind::PeersRefused;
+        add(facts, node, kind, access, (line, refusal));
+    }
+}
+
+/// `* hard memlock 65536` for all logins, in KiB (limits.conf(5)), in lines that somebody picked. A
+/// whole file is read with those beside it.
+fn memlock(output: &Output, facts: &mut Facts, node: Id) {
+    let mut limited = None;
+    for line in output.lines().filter(|_| output.is_cut) {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let ["*", "soft" | "hard" | "-", "memlock", value, ..] = words.as_slice() {
+            if value.parse::<u64>().is_err() {
+                return;
+            }
+            limited.get_or_insert((line, words.join(" ")));
+        }
+    }
+    if let Some((line, said)) = limited {
+        let kind = ToolResultKind::MemlockLimited;
+        add(facts, node, kind, "logins", (&line, &said));
+    }
+}
+
+/// Servers of data or metadata that are reached over TCP, where others are over RDMA.
+fn servers_over_tcp(output: &Output, facts: &mut Facts, node: Id) {
+    let mut section = "";
+    let mut server = "";
+    let mut uses_rdma = false;
+    let mut by_tcp: Vec<(&str, OutputLine<'_>)> = Vec::new();
+    for line in output.lines() {
+        let text = line.text.trim();
+        if text.ends_with("_nodes") {
+            section = text;
+        } else if let Some((name, _)) = text.split_once(" [ID: ") {
+            server = name;
+        } else if text.starts_with("Connections:") && !section.starts_with("mgmt") {
+            uses_rdma |= text.contains("RDMA:");
+            if text.contains("TCP:") && !text.contains("RDMA:") {
+                by_tcp.push((server, line));
+            }
+        }
+    }
+    if let (true, Some((_, first))) = (uses_rdma, by_tcp.first()) {
+        let names: Vec<&str> = by_tcp.iter().map(|(name, _)| *name).collect();
+        let kind = ToolResultKind::ServersOverTcp;
+        add(facts, node, kind, &names.join(", "), (first, first.text.trim()));
+    }
+}
+
+/// The transports that `ucx_info -d` lists, where none is one of RDMA.
+fn transports(output: &Output, facts: &mut Facts, node: Id) {
+    const OF_RDMA: [&str; 6] = ["rc_", "ud_", "dc_", "srd_", "gga_", "rdmacm"];
+    let mut names: Vec<&str> = Vec::new();
+    let mut first: Option<OutputLine<'_>> = None;
+    for line in output.lines() {
+        let name = line.text.split_once("Transport: ").map(|(_, name)| name.trim());
+        if let Some(name) = name {
+            first.get_or_insert(line);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    let has_rdma = names
+        .iter()
+        .any(|name| OF_RDMA.iter().any(|begin| name.starts_with(begin)));
+    if let (false, Some(line)) = (has_rdma, first) {
+        let kind = ToolResultKind::NoRdmaTransport;
+        add(facts, node, kind, &names.join(", "), (&line, line.text.trim()));
+    }
+}
