@@ -64,6 +64,11 @@ pub fn malformed(question: &Question, answer: &Answer) -> Option<&'static str> {
         };
         return (length < CONFIG_HEADER).then_some("it has no whole header");
     }
+    if let (Question::Netlink(_), Answer::Bytes(bytes)) = (question, answer)
+        && (1..MESSAGE_HEADER).contains(&bytes.len())
+    {
+        return Some("it is no message");
+    }
     let is_odd = |c: char| c.is_control() && !"\n\t\0".contains(c);
     match (question, answer) {
         (Question::Read(_) | Question::Link(_), Answer::Text(text))
@@ -85,6 +90,9 @@ fn tells_nothing(question: &Question, answer: &Answer) -> bool {
     };
     is_blank && !is_listed(BLANK, question)
 }
+
+/// Bytes of the header of each message (include/uapi/linux/netlink.h, struct nlmsghdr).
+const MESSAGE_HEADER: usize = 16;
 
 /// Bytes of a PCI function's configuration that everyone may read (drivers/pci/pci-sysfs.c, pci_read_config).
 const CONFIG_HEADER: usize = 64;
