@@ -8,6 +8,7 @@
 mod clocks;
 mod figures;
 mod group;
+mod listed_ports;
 mod neighbours;
 mod outputs;
 mod own;
@@ -57,6 +58,8 @@ pub struct Sample {
     variables: Result<Vec<(Arc<str>, TextOrReason)>, Arc<str>>,
     /// What it printed where it is a host of a text.
     printed: Vec<outputs::Printed>,
+    /// The ports that outputs of tools list, where it is a host of a text.
+    listed_ports: Vec<listed_ports::ListedPort>,
 }
 
 /// What tells a machine from others.
@@ -123,6 +126,7 @@ pub fn sample(facts: &Facts, node: Id) -> Sample {
         figures: Vec::new(),
         variables: Ok(Vec::new()),
         printed: outputs::take(facts, node),
+        listed_ports: listed_ports::take(facts, node),
         realm,
     };
     property::take(facts, node, &mut sample);

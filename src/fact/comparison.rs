@@ -110,6 +110,8 @@ words! {
         Memory = "memory",
         /// What one command printed on several hosts of a text.
         ShownOutput = "shown-output",
+        /// The state of a port, by its name, in outputs of several hosts.
+        ListedPort = "listed-port",
         /// Whether all expected nodes are present.
         Presence = "presence",
         /// Whether what nodes gave could be judged.

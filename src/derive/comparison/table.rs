@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::clocks;
 use super::figures;
+use super::listed_ports;
 use super::neighbours;
 use super::outputs::{self, PrintingHost};
 use super::sides::{self, Side};
@@ -259,6 +260,7 @@ impl Table {
         self.clocks(facts, &mut concerns);
         self.outliers(facts, &mut concerns);
         self.outputs(facts, &mut concerns);
+        self.listed_ports(facts, &mut concerns);
         self.presence(facts, &mut concerns, missing);
         self.kinds(facts, &mut concerns);
         concerns
@@ -819,6 +821,24 @@ impl Table {
             if !compared.odd.is_empty() {
                 concerns.insert(id, compared.odd);
             }
+        }
+    }
+
+    /// Ports that are active on one host of a text and not on another.
+    fn listed_ports(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
+        let mut hosts = Vec::with_capacity(self.nodes.len());
+        for node in &mut self.nodes {
+            hosts.push((Arc::clone(&node.name), std::mem::take(&mut node.listed_ports)));
+        }
+        for compared in listed_ports::compare(&hosts) {
+            let of = ComparedProperty::ListedPort;
+            let id = instance(facts, of, Some(&compared.name), Some("hosts of a text"));
+            let how = "the states in which outputs list it";
+            facts.derive(id, comparison::AGREE, false, how);
+            facts.derive(id, comparison::NODES, compared.hosts as u64, how);
+            facts.derive(id, comparison::SUMMARY, compared.summary, how);
+            facts.derive(id, comparison::ODD, sides::names(&compared.odd).into(), how);
+            concerns.insert(id, compared.odd);
         }
     }
 

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
+use super::counters::option;
 use super::ports::port_of;
 use super::{Output, OutputLine, named};
-use crate::fact::device::{self, Role};
+use crate::fact::device::{self, NodeType, Role};
 use crate::fact::gid::{self, GidKind, GidType};
 use crate::fact::port::{self, LinkLayer, OperState, PortState};
 use crate::fact::tool_result::{self, ToolResultKind};
@@ -22,6 +23,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut port: Option<Id> = None;
     let mut seen = HashSet::new();
     let mut first = None;
+    let mut picked = PickedPorts::of(output);
     for line in output.lines() {
         let text = line.text.trim();
         first.get_or_insert(line);
@@ -38,13 +40,16 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             seen.insert(UNNAMED);
             device = Some((id, UNNAMED));
         }
-        let Some((id, name)) = device else {
-            continue;
-        };
         let Some((key, value)) = text.split_once(':') else {
             continue;
         };
         let (key, value) = (key.trim().to_ascii_lowercase(), value.trim());
+        let Some((id, name)) = device else {
+            if let Some(port) = picked.port_with(&key, facts, node) {
+                named::state(facts, port, named::PORT, (&key, value), &line);
+            }
+            continue;
+        };
         let number = match key.as_str() {
             "port" => value.parse().ok(),
             key => key
@@ -91,6 +96,76 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         if infiniband {
             let how = "an InfiniBand port, which carries no default route where nobody says so";
             facts.set(id, device::ROLE, Fact::derived(Role::Compute, how));
+        }
+    }
+}
+
+/// What ibstat and ibv_devinfo say of a port, by which it is known where somebody picked lines.
+const OF_PORTS: [&str; 11] = [
+    "state",
+    "physical state",
+    "phys_state",
+    "rate",
+    "link layer",
+    "link_layer",
+    "active_mtu",
+    "max_mtu",
+    "base lid",
+    "sm lid",
+    "port_lid",
+];
+
+/// Ports of lines that somebody picked, without those that name device and port.
+struct PickedPorts {
+    /// The device that the command asks for.
+    asked: Option<String>,
+    number: u64,
+    /// What was said of the last port: what is said again is of the next one.
+    said: Vec<String>,
+    ports: u64,
+}
+
+impl PickedPorts {
+    fn of(output: &Output) -> Self {
+        let plain = output.operand().filter(|word| {
+            output.tool() != "ibv_devinfo" && !word.bytes().all(|b| b.is_ascii_digit())
+        });
+        let asked = option(output, "-d", "--ib-dev").or(plain);
+        let (asked, number) = match asked.and_then(|name| name.split_once(':')) {
+            Some((name, number)) => (Some(name), number.parse().ok()),
+            None => (asked, option(output, "-i", "--ib-port").and_then(|n| n.parse().ok())),
+        };
+        PickedPorts {
+            asked: asked.map(str::to_owned),
+            number: number.unwrap_or(1),
+            said: Vec::new(),
+            ports: 0,
+        }
+    }
+
+    /// The port of which a line with this key speaks, if it speaks of one.
+    fn port_with(&mut self, key: &str, facts: &mut Facts, node: Id) -> Option<Id> {
+        if !OF_PORTS.contains(&key) {
+            return None;
+        }
+        if self.ports == 0 || self.said.iter().any(|said| said == key) {
+            self.ports += 1;
+            self.said.clear();
+        }
+        self.said.push(key.to_owned());
+        match (&self.asked, self.ports) {
+            (Some(device), 1) => {
+                let id = facts.instance(Subject::Device, node, device);
+                if device.starts_with("mlx") {
+                    let how = "devices of mlx4 and mlx5 are channel adapters";
+                    facts.set(id, device::NODE_TYPE, Fact::derived(NodeType::Ca, how));
+                }
+                Some(port_of(facts, node, device, self.number))
+            }
+            // The command asks for one port, and these are more.
+            (Some(_), _) => None,
+            (None, 1) => Some(port_of(facts, node, UNNAMED, 1)),
+            (None, count) => Some(port_of(facts, node, &format!("{UNNAMED} {count}"), 1)),
         }
     }
 }
