@@ -67,6 +67,14 @@ words! {
         NoSuchGid = "no-such-gid",
         /// An adapter does not look at the class that a setting marks.
         ClassNotTrusted = "class-not-trusted",
+        /// A driver that works lists no GPU.
+        NoGpusFound = "no-gpus-found",
+        /// A name of a host is an address of the loopback.
+        NameOnLoopback = "name-on-loopback",
+        /// Processes of a control group were killed for want of memory.
+        KilledForMemory = "killed-for-memory",
+        /// A queue of an interface dropped packets.
+        QueueDropped = "queue-dropped",
         /// A tool could not do what it was asked for, in words that no reader knows.
         Complained = "complained",
     }

@@ -271,6 +271,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
             self_tests::units(output, facts, node);
         }
         "timedatectl" => services::clock(output, facts, node),
+        "chronyc" if output.has("sources") => services::sources(output, facts, node),
         "chronyc" => services::chrony(output, facts, node),
         "ping" | "ping6" | "ibping" => self_tests::ping(output, facts, node),
         "dcgmi" => self_tests::dcgmi(output, facts, node),

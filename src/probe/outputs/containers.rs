@@ -13,7 +13,7 @@ pub(super) fn docker(output: &Output, facts: &mut Facts, node: Id) {
     let places = ["/0/HostConfig", "/HostConfig", "/0", ""];
     let mut chosen = places.iter().filter_map(|at| json.as_ref()?.pointer(at));
     let Some(host) = chosen.find(|host| host.get("ShmSize").is_some()) else {
-        return;
+        return picked(output, facts, node);
     };
     let quoted = |key: &str| format!("\"{key}\"");
     let line_of = |key: &str| output.lines().find(|line| line.text.contains(&quoted(key)));
@@ -52,6 +52,20 @@ pub(super) fn docker(output: &Output, facts: &mut Facts, node: Id) {
         // A device can come by a mount or a plugin, too: that it is not there is said where nothing names it.
         if privileged == false && !output.text().to_lowercase().contains("infiniband") {
             facts.set(node, of_node::DEV_INFINIBAND, line.known(false));
+        }
+    }
+}
+
+/// `"ShmSize": 67108864,` of lines that somebody picked, unless another one says that it is the host's.
+fn picked(output: &Output, facts: &mut Facts, node: Id) {
+    if output.lines().any(|line| line.text.contains("\"IpcMode\": \"host\"")) {
+        return;
+    }
+    for line in output.lines() {
+        if let Some(rest) = line.text.trim().strip_prefix("\"ShmSize\": ") {
+            let size: Option<u64> = rest.trim_end_matches(',').parse().ok();
+            facts.set(node, of_node::SHM_SIZE, line.read(size.map(Bytes)));
+            facts.set(node, of_node::SHM, line.known(SharedMemory::Usable));
         }
     }
 }

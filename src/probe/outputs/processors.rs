@@ -79,7 +79,9 @@ pub(super) fn numactl(output: &Output, facts: &mut Facts, node: Id) {
             _ => {}
         }
     }
-    if let Some((.., line)) = lists.first().filter(|_| !output.is_cut) {
+    // What is listed without memory is so, whatever was cut off.
+    let may_tell = !output.is_cut || !without.is_empty();
+    if let Some((.., line)) = lists.first().filter(|_| may_tell) {
         let names = line.known(joined(&without, ", "));
         facts.set(node, of_node::NUMA_WITHOUT_MEMORY, names);
     }

@@ -9,8 +9,17 @@ use crate::fact::{Facts, Id};
 /// `RDMA link down  slurm  2026-11-21T08:00:01  gpu023`, as `sinfo -R` lists it; with `-l` the state
 /// is before the nodes.
 pub(super) fn sinfo(output: &Output, facts: &mut Facts, node: Id) {
+    let mut states: Option<StateColumns> = None;
     for line in output.lines() {
         let words: Vec<&str> = line.text.split_whitespace().collect();
+        if words.first() == Some(&"NODELIST") {
+            states = StateColumns::of(&words);
+            continue;
+        }
+        if let Some((name, said)) = states.as_ref().and_then(|states| states.kept_out(&words)) {
+            add(facts, node, ToolResultKind::NodeKeptOut, name, (&line, &said));
+            continue;
+        }
         let Some(time) = words.iter().rposition(|word| is_time(word)) else {
             continue;
         };
@@ -22,6 +31,31 @@ pub(super) fn sinfo(output: &Output, facts: &mut Facts, node: Id) {
             let kind = ToolResultKind::NodeKeptOut;
             add(facts, node, kind, nodes, (&line, &reason.join(" ")));
         }
+    }
+}
+
+/// Where state and reason stand in the rows of `sinfo -N -l`, whose reason is the last column.
+struct StateColumns {
+    state: usize,
+    reason: usize,
+}
+
+impl StateColumns {
+    fn of(headings: &[&str]) -> Option<Self> {
+        let place = |name: &str| headings.iter().position(|heading| *heading == name);
+        Some(StateColumns {
+            state: place("STATE")?,
+            reason: place("REASON")?,
+        })
+    }
+
+    /// The node of a row that no job gets, with its state and the reason.
+    fn kept_out<'w>(&self, row: &[&'w str]) -> Option<(&'w str, String)> {
+        let state = row.get(self.state)?;
+        let out = ["down", "drain", "fail", "unk"];
+        let reason = row.get(self.reason..)?.join(" ");
+        (out.iter().any(|word| state.starts_with(word)))
+            .then(|| (row[0], format!("{state}: {reason}")))
     }
 }
 

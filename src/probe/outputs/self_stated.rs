@@ -1,6 +1,8 @@
 //! Values that state a fault by themselves, whatever else is known of the machine, in outputs that
 //! somebody picked: a line of a table, links and neighbours without an answer, limits of a file.
 
+use std::net::IpAddr;
+
 use super::counters::option;
 use super::self_tests::add;
 use super::{Output, OutputLine};
@@ -22,9 +24,18 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         "ip" if output.has("neigh") || output.has("n") => unanswered(output, facts, node),
         "ip" | "ifconfig" | "ethtool" => without_link(output, facts, node),
         "nvidia-smi" if output.has("-p2p") => peers_refused(output, facts, node),
-        "limits.conf" | "cat" | "grep" => memlock(output, facts, node),
+        "limits.conf" => memlock(output, facts, node),
+        "cat" => {
+            memlock(output, facts, node);
+            killed_for_memory(output, facts, node);
+            if output.has("/etc/hosts") {
+                names_on_loopback(output, facts, node);
+            }
+        }
         "beegfs-net" => servers_over_tcp(output, facts, node),
         "ucx_info" => transports(output, facts, node),
+        "getent" => names_on_loopback(output, facts, node),
+        "tc" => queue_drops(output, facts, node),
         _ => {}
     }
 }
@@ -220,5 +231,59 @@ fn transports(output: &Output, facts: &mut Facts, node: Id) {
     if let (false, Some(line)) = (has_rdma, first) {
         let kind = ToolResultKind::NoRdmaTransport;
         add(facts, node, kind, &names.join(", "), (&line, line.text.trim()));
+    }
+}
+
+/// `127.0.1.1  gpu01`: who asks for the name gets an address that no other host reaches.
+fn names_on_loopback(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let mut words = line.text.split_whitespace();
+        let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
+        if !address.is_some_and(|address| address.is_loopback()) {
+            continue;
+        }
+        let own = |name: &&str| !name.starts_with('#') && !LOOPBACK.iter().any(|of| name.contains(of));
+        if let Some(name) = words.find(own) {
+            let kind = ToolResultKind::NameOnLoopback;
+            add(facts, node, kind, name, (&line, &words_of(line.text)));
+            return;
+        }
+    }
+}
+
+/// Names that are the loopback's by right.
+const LOOPBACK: [&str; 2] = ["localhost", "loopback"];
+
+/// `oom_kill 12` of a control group's memory.events (Documentation/admin-guide/cgroup-v2.rst).
+fn killed_for_memory(output: &Output, facts: &mut Facts, node: Id) {
+    let Some(path) = output.operand().filter(|path| path.ends_with("/memory.events")) else {
+        return;
+    };
+    let of_kills = output.lines().find(|line| line.text.starts_with("oom_kill "));
+    if let Some(line) = of_kills
+        && line.text.split(' ').nth(1).is_some_and(|count| count != "0")
+    {
+        let group = path.trim_end_matches("/memory.events");
+        let group = group.rsplit('/').next().unwrap_or(group);
+        let kind = ToolResultKind::KilledForMemory;
+        add(facts, node, kind, group, (&line, line.text.trim()));
+    }
+}
+
+/// ` Sent … bytes … pkt (dropped 120331, overlimits …)` below `qdisc mq 0: dev eth2 root`.
+fn queue_drops(output: &Output, facts: &mut Facts, node: Id) {
+    let mut interface = option(output, "dev", "dev").unwrap_or("an interface");
+    for line in output.lines() {
+        let mut words = line.text.split_whitespace();
+        if words.next() == Some("qdisc") {
+            let named = words.skip_while(|word| *word != "dev").nth(1);
+            interface = named.unwrap_or(interface);
+        } else if let Some((_, rest)) = line.text.split_once("(dropped ")
+            && let Some((count, _)) = rest.split_once(',')
+            && count != "0"
+        {
+            let kind = ToolResultKind::QueueDropped;
+            add(facts, node, kind, interface, (&line, count));
+        }
     }
 }

@@ -69,6 +69,20 @@ pub(super) fn chrony(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
+/// `^? ntp1`: of the sources that `chronyc sources` lists none is selected (`*`).
+pub(super) fn sources(output: &Output, facts: &mut Facts, node: Id) {
+    let is_source = |line: &OutputLine<'_>| {
+        let mut signs = line.text.chars();
+        signs.next().is_some_and(|sign| "^=#".contains(sign))
+            && signs.next().is_some_and(|sign| "*+-?x~".contains(sign))
+    };
+    let sources: Vec<OutputLine<'_>> = output.lines().filter(is_source).collect();
+    if let Some(first) = sources.first() {
+        let is_set = sources.iter().any(|line| line.text.get(1..2) == Some("*"));
+        facts.set(node, of_node::CLOCK_SYNCHRONISED, first.known(is_set));
+    }
+}
+
 /// The line of this name, with its value.
 fn line_of<'o>(output: &'o Output, name: &str) -> Option<(OutputLine<'o>, &'o str)> {
     output.lines().find_map(|line| {

@@ -106,7 +106,8 @@ fn active_reason(section: &Section<'_>, name: &str) -> Option<bool> {
 
 /// What counts errors has them corrected.
 fn counts_errors(facts: &mut Facts, id: Id, output: &Output) {
-    if facts.known(id, gpu::ECC_UNCORRECTED).is_some() {
+    let counted = [gpu::ECC_UNCORRECTED, gpu::ECC_UNCORRECTED_EVER];
+    if counted.iter().any(|key| facts.known(id, *key).is_some()) {
         facts.set(id, gpu::ECC, output.known(GpuMode::On));
     }
 }
