@@ -26,6 +26,7 @@ use super::message::{self, DedupScope, MessageAction, MessageGroup};
 use super::pasted_text;
 use super::prefix::{self, LogLevel, LogWriter};
 use super::setting;
+use super::shape_table;
 use super::several_lines;
 use super::sign::Signs;
 use super::text::{from_json, without_colours};
@@ -316,7 +317,8 @@ impl Gather {
             AnchorPosition::None(found) => Some(found.signs()),
             _ => None,
         };
-        if !any && self.signs.line(number, line, found) {
+        // A sign may name what went wrong, too: the signal by which a process ended.
+        if !any && self.signs.line(number, line, found) && shape_table::position(line).is_none() {
             return;
         }
         // A launcher's command line gives the number of nodes, and may set variables.

@@ -146,7 +146,9 @@ impl<'d> Fields<'d> {
                     .or(count(message, "on signal "))
                     .or(count(message, "exit code "))
                     .or(count(message, "exitcode: -"))
-                    .or(count(message, "exitcode: "));
+                    .or(count(message, "exitcode: "))
+                    .or(count(message, "return code = -"))
+                    .or(count(message, "return code = "));
                 fields.detail = word(message, "(SIG", &[')'])
                     .map(|_| word(message, "(", &[')']))
                     .unwrap_or(None);
