@@ -75,6 +75,20 @@ words! {
         KilledForMemory = "killed-for-memory",
         /// A queue of an interface dropped packets.
         QueueDropped = "queue-dropped",
+        /// A subnet manager lost nodes.
+        NodesLost = "nodes-lost",
+        /// A subnet manager lost nodes, and found them again.
+        NodesReturned = "nodes-returned",
+        /// The other end of a port does not answer the subnet manager.
+        PortsSilent = "ports-silent",
+        /// Two nodes of a fabric have one GUID.
+        GuidTwice = "guid-twice",
+        /// The last sweep of a subnet manager ended with errors.
+        SweepFailed = "sweep-failed",
+        /// A check of the fabric found errors.
+        FabricFails = "fabric-fails",
+        /// A check of the fabric warns.
+        FabricWarns = "fabric-warns",
         /// A tool could not do what it was asked for, in words that no reader knows.
         Complained = "complained",
     }

@@ -12,6 +12,7 @@ mod counters;
 mod devices;
 mod fabric;
 mod filter;
+mod ibdiagnet;
 mod imex;
 mod interfaces;
 mod kernel;
@@ -25,6 +26,7 @@ mod mlxlink;
 mod mounts;
 mod named;
 mod nvbandwidth;
+mod opensm_log;
 pub(super) mod output_line;
 mod ports;
 mod processors;
@@ -239,6 +241,8 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "ethtool" => ports::speed(output, facts, node),
         "lspci" if lspci::is_tree(output) => lspci::tree(output, facts, node),
         "lspci" => lspci::state(output, facts, node),
+        "opensm.log" => opensm_log::state(output, facts, node),
+        "ibdiagnet" => ibdiagnet::state(output, facts, node),
         "gpud" => kernel::gpud(output, facts, node),
         "fabricmanager" => kernel::fabric_manager(output, facts, node),
         "dmesg" | "journalctl" => {

@@ -121,6 +121,7 @@ pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static
             ["env"] => !is_variable(line),
             ["nft", "list", ..] => !line.ends_with('{'),
             ["ibstat"] => !line.ends_with('\''),
+            ["opensm.log"] => !is_of_opensm(line),
             ["log", "perftest"] if line.starts_with("Couldn't") => !ends_with_port(line),
             _ => false,
         };
@@ -202,6 +203,16 @@ pub fn stated_ports(line: &str) -> Option<(u64, u64)> {
         let is_rate = is_rate && [25, 40, 50, 100, 200, 400, 800].contains(&rate);
         (is_count && is_rate).then_some((count, rate))
     })
+}
+
+/// `Nov 30 07:15:51 238205 [152A16C0] 0x02 -> …`: a record of opensm, whatever stands before it.
+fn is_of_opensm(line: &str) -> bool {
+    let before = line.split_once(" -> ").map_or("", |(before, _)| before);
+    let is_thread = |text: &str| text.len() == 8 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let thread = before
+        .rsplit_once("] 0x")
+        .and_then(|(head, _)| head.rsplit_once('['));
+    thread.is_some_and(|(_, thread)| is_thread(thread))
 }
 
 /// `Couldn't connect to HOST:PORT` is perftest's; others say the same words of other things.
