@@ -140,7 +140,8 @@ struct Row<'t> {
 
 impl Row<'_> {
     fn text(&self, column: &str) -> Option<&str> {
-        let at = self.columns.iter().position(|name| name == column)?;
+        let is_it = |name: &String| name.eq_ignore_ascii_case(column);
+        let at = self.columns.iter().position(is_it)?;
         self.cells.get(at).map(String::as_str)
     }
 
@@ -174,7 +175,7 @@ impl<'o> Tables<'o> {
             } else if let Some(name) = table {
                 let cells = split_cells(text);
                 if columns.is_empty() {
-                    columns = cells;
+                    columns = cells.iter().map(|name| camel(name)).collect();
                 } else {
                     let columns = &columns;
                     self.read_row(name, &Row { columns, cells }, line);
@@ -298,6 +299,20 @@ fn port_row(row: &Row<'_>) -> PortRow {
         pace: pace("LinkWidthActv", "LinkSpeedActv"),
         possible: pace("LinkWidthSup", "LinkSpeedSup"),
     }
+}
+
+/// The name of a column as most versions write it: `symbol_error_counter` is SymbolErrorCounter.
+fn camel(name: &str) -> String {
+    if !name.contains('_') || name.contains(|c: char| c.is_ascii_uppercase()) {
+        return name.to_owned();
+    }
+    let mut camel = String::with_capacity(name.len());
+    for part in name.split('_') {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
 }
 
 /// The most lanes of these, of the four that a cable has.
