@@ -10,6 +10,7 @@ use crate::measure::plan::run::Plan;
 use crate::nccl_log::digest::KeptLine;
 use crate::nccl_log::event::{names_cause, names_listed_cause};
 use crate::nccl_log::message::MessageGroup;
+use crate::nccl_log::prefix;
 use crate::nccl_log::{Digest, Limits, Reader};
 use crate::probe::nccl_log;
 use crate::source::recording::Recording;
@@ -601,7 +602,8 @@ pub fn tells_of_run(digest: &Digest) -> bool {
             || if listed.contains(&kept.line) {
                 names_listed_cause(text) && tool_output::kernel_line(&kept.text).is_none()
             } else {
-                !read.contains(&kept.line) && names_cause(text)
+                // NCCL's own lines may stand without what is before them.
+                !read.contains(&kept.line) && (names_cause(text) || prefix::bare(text).is_some())
             }
     };
     // Lines that only NCCL writes are a log, without a process before them too.
