@@ -103,6 +103,15 @@ pub fn paragraph(
     Page::with_width(width).wrap(out, label, indent, &text.into())
 }
 
+/// Facts by which a check tells its cases apart: their words are the doctor's own.
+const OF_CASES: [&str; 4] = [".kind", ".standing", ".outcome", ".problem"];
+
+/// Whether a fact says no more than that its check fails.
+fn says_whether(line: &EvidenceLine) -> bool {
+    matches!(line.value.as_str(), "yes" | "no")
+        || OF_CASES.iter().any(|name| line.fact.ends_with(name))
+}
+
 /// Writes a fact with the whole line that proves it, broken at `width`.
 pub fn proof(out: &mut dyn Write, line: &EvidenceLine, width: usize) -> io::Result<()> {
     let label = format!("         {} = {}", line.fact, line.value);
@@ -370,11 +379,10 @@ impl Page {
         let mut lines: Vec<&EvidenceLine> = finding.evidence.iter().filter(decides).collect();
         if !self.detail.verbose {
             // A number or a name says more than a yes.
-            let says = |line: &EvidenceLine| !matches!(line.value.as_str(), "yes" | "no");
-            if lines.iter().any(|line| says(line)) {
-                lines.retain(|line| says(line))
-            } else {
+            if lines.iter().all(|line| says_whether(line)) {
                 lines.truncate(1)
+            } else {
+                lines.retain(|line| !says_whether(line))
             }
             lines.truncate(EVIDENCE);
         }
@@ -492,17 +500,26 @@ impl Page {
             origin if origin == line.value || is_told() => "",
             origin => origin,
         };
+        let place = match origin.starts_with('/') {
+            true => Span::Path(origin.into()),
+            false => Span::Quote(origin.into()),
+        };
+        // The sentence says it already: what is new is where it was seen.
+        if says_whether(line) && !self.detail.verbose {
+            // How the doctor worked it out is no place.
+            let is_place = !origin.is_empty() && !origin.starts_with("the ");
+            return match is_place {
+                false => Ok(()),
+                true => self.line(out, "         ", 9, &Sentence::from("from ").then(place)),
+            };
+        }
         let fact = Sentence::from(format!("{} = ", line.fact));
         let mut said = fact.then(Span::Quote(line.value.as_str().into()));
         if !origin.is_empty() {
             let gap = ORIGIN.saturating_sub(said.letters());
             said = said
                 .then_optionally(format!("{:gap$} ", ""))
-                .then(if origin.starts_with('/') {
-                    Span::Path(origin.into())
-                } else {
-                    Span::Quote(origin.into())
-                });
+                .then(place);
         }
         if self.detail.verbose {
             writeln!(out, "         {}", one_line(&said.to_string()))

@@ -76,6 +76,10 @@ pub fn malformed(question: &Question, answer: &Answer) -> Option<&'static str> {
         {
             Some("it has control characters")
         }
+        // Programs write none where no terminal is.
+        (Question::Run(_), Answer::Text(text)) if text.contains(is_odd) => {
+            Some("it has control characters")
+        }
         _ => None,
     }
 }
