@@ -500,26 +500,28 @@ impl Page {
             origin if origin == line.value || is_told() => "",
             origin => origin,
         };
-        let place = match origin.starts_with('/') {
-            true => Span::Path(origin.into()),
-            false => Span::Quote(origin.into()),
+        let place = if origin.starts_with('/') {
+            Span::Path(origin.into())
+        } else {
+            Span::Quote(origin.into())
         };
         // The sentence says it already: what is new is where it was seen.
         if says_whether(line) && !self.detail.verbose {
             // How the doctor worked it out is no place.
             let is_place = !origin.is_empty() && !origin.starts_with("the ");
-            return match is_place {
-                false => Ok(()),
-                true => self.line(out, "         ", 9, &Sentence::from("from ").then(place)),
-            };
+            if !is_place {
+                return Ok(());
+            }
+            let is_source = origin.starts_with(['/', '`']) || origin.ends_with(')');
+            let label = if is_source { "from " } else { "" };
+            let said = Sentence::from(label).then(place);
+            return self.line(out, "         ", 9, &said);
         }
         let fact = Sentence::from(format!("{} = ", line.fact));
         let mut said = fact.then(Span::Quote(line.value.as_str().into()));
         if !origin.is_empty() {
             let gap = ORIGIN.saturating_sub(said.letters());
-            said = said
-                .then_optionally(format!("{:gap$} ", ""))
-                .then(place);
+            said = said.then_optionally(format!("{:gap$} ", "")).then(place);
         }
         if self.detail.verbose {
             writeln!(out, "         {}", one_line(&said.to_string()))

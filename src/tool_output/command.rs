@@ -186,7 +186,9 @@ const SHELL_WORDS: [&str; 5] = ["do", "then", "if", "while", "{"];
 /// The variable that a word stands for: `$NAME`, `"${NAME}"`.
 fn variable(word: &str) -> Option<&str> {
     let bare = word.trim_matches(['"', '\'']).strip_prefix('$')?;
-    let name = bare.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let name = bare
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
     let name = name.unwrap_or(bare);
     let fits = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
     (!name.is_empty() && name.bytes().all(fits)).then_some(name)

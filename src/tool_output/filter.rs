@@ -59,21 +59,28 @@ pub(super) fn picked(command: &str) -> Option<PickedWords> {
         }
         pattern = behind.trim_start();
     }
-    let quote = pattern.chars().next().filter(|sign| ['\'', '"'].contains(sign));
+    let quote = pattern
+        .chars()
+        .next()
+        .filter(|sign| ['\'', '"'].contains(sign));
     let pattern = match quote {
         Some(quote) => pattern.get(1..)?.split(quote).next()?,
         None => pattern.split([' ', '|', ';', '&']).next()?,
     };
     let alternatives = pattern.replace("\\|", "|");
     let is_one = !is_extended && !pattern.contains("\\|");
-    picked.words = match is_one {
-        true => vec![pattern.to_owned()],
-        false => alternatives.split('|').map(str::to_owned).collect(),
+    picked.words = if is_one {
+        vec![pattern.to_owned()]
+    } else {
+        alternatives.split('|').map(str::to_owned).collect()
     };
-    let is_plain = |word: &String| {
-        !word.is_empty() && !word.contains(['*', '[', '^', '$', '(', '\\', '+', '?', '{'])
-    };
-    picked.words.iter().all(is_plain).then_some(picked)
+    let all_plain = picked.words.iter().all(|word| is_plain(word));
+    all_plain.then_some(picked)
+}
+
+/// Whether grep takes each letter of a pattern as it stands.
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && !word.contains(['*', '[', '^', '$', '(', '\\', '+', '?', '{'])
 }
 
 #[cfg(test)]
@@ -88,7 +95,10 @@ mod tests {
         let state = "  State: Active";
         assert_eq!(picks("ibstat | egrep 'State|Rate'", state), Some(true));
         assert_eq!(picks("ibstat | grep -iE 'state|rate'", state), Some(true));
-        assert_eq!(picks(r#"ibstat | grep -e "Rate\|State""#, state), Some(true));
+        assert_eq!(
+            picks(r#"ibstat | grep -e "Rate\|State""#, state),
+            Some(true)
+        );
         assert_eq!(picks("ibstat | grep 'State|Rate'", state), Some(false));
         assert_eq!(picks("ibstat | grep -v Rate", state), None);
         assert_eq!(picks("ibstat | grep -A2 Rate", state), None);

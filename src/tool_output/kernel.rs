@@ -33,9 +33,7 @@ pub fn kernel_line(text: &str) -> Option<(Option<f64>, &str)> {
         let seconds = stamp
             .split_once('.')
             // Somebody shortened the time by hand: then a driver's words must follow.
-            .filter(|(_, micros)| {
-                micros.len() == 6 || has_kernel_words(message) || begins(message)
-            })
+            .filter(|(_, micros)| micros.len() == 6 || has_kernel_words(message) || begins(message))
             .and_then(|_| stamp.parse::<f64>().ok())
             // A time of day as UCX prints it, and no time since boot.
             .filter(|seconds| *seconds < EPOCH);

@@ -38,32 +38,53 @@ pub(super) struct ComparedPort {
     pub(super) summary: Sentence,
 }
 
-/// The ports that are active on a host and not on another one.
-pub(super) fn compare(hosts: &[(Arc<str>, Vec<ListedPort>)]) -> Vec<ComparedPort> {
-    let mut ports: BTreeMap<Arc<str>, Vec<(Arc<str>, Arc<str>)>> = BTreeMap::new();
-    for (host, listed) in hosts {
-        for one in listed {
-            let of_port = ports.entry(Arc::clone(&one.name)).or_default();
-            of_port.push((Arc::clone(host), Arc::clone(&one.state)));
-        }
-    }
-    ports.into_iter().filter_map(differing).collect()
+/// The ports of a host.
+pub(super) struct ListingHost {
+    pub(super) name: Arc<str>,
+    pub(super) ports: Vec<ListedPort>,
 }
 
-/// A port with the hosts that list it, each with the state.
-fn differing((name, hosts): (Arc<str>, Vec<(Arc<str>, Arc<str>)>)) -> Option<ComparedPort> {
-    let is_active = |host: &&(Arc<str>, Arc<str>)| *host.1 == *ACTIVE;
-    let active: Vec<Arc<str>> = hosts.iter().filter(is_active).map(|h| Arc::clone(&h.0)).collect();
-    let down = || hosts.iter().filter(|host| !is_active(host));
-    let state = Arc::clone(&down().next().filter(|_| !active.is_empty())?.1);
-    let odd: Vec<Arc<str>> = down().map(|host| Arc::clone(&host.0)).collect();
-    let [of_odd, of_active] = [&odd, &active].map(|names| sides::names(names));
-    let summary = sentence!("{name} is {state} on {of_odd}, and active on {of_active}");
-    let hosts = hosts.len();
-    Some(ComparedPort {
-        name,
-        hosts,
-        odd,
-        summary,
-    })
+/// The hosts that list a port.
+#[derive(Default)]
+struct Hosts {
+    active: Vec<Arc<str>>,
+    other: Vec<Arc<str>>,
+    /// The first state that is another.
+    state: Option<Arc<str>>,
+}
+
+/// The ports that are active on a host and not on another one.
+pub(super) fn compare(hosts: &[ListingHost]) -> Vec<ComparedPort> {
+    let mut ports: BTreeMap<&Arc<str>, Hosts> = BTreeMap::new();
+    for host in hosts {
+        for one in &host.ports {
+            let of_port = ports.entry(&one.name).or_default();
+            if *one.state == *ACTIVE {
+                of_port.active.push(Arc::clone(&host.name));
+            } else {
+                of_port.other.push(Arc::clone(&host.name));
+                of_port.state.get_or_insert(Arc::clone(&one.state));
+            }
+        }
+    }
+    let mut compared = Vec::new();
+    for (name, hosts) in ports {
+        compared.extend(hosts.compared(Arc::clone(name)));
+    }
+    compared
+}
+
+impl Hosts {
+    /// What differs, if something does.
+    fn compared(self, name: Arc<str>) -> Option<ComparedPort> {
+        let state = self.state.filter(|_| !self.active.is_empty())?;
+        let [odd, active] = [&self.other, &self.active].map(|names| sides::names(names));
+        let summary = sentence!("{name} is {state} on {odd}, and active on {active}");
+        Some(ComparedPort {
+            name,
+            hosts: self.other.len() + self.active.len(),
+            odd: self.other,
+            summary,
+        })
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::clocks;
 use super::figures;
-use super::listed_ports;
+use super::listed_ports::{self, ListingHost};
 use super::neighbours;
 use super::outputs::{self, PrintingHost};
 use super::sides::{self, Side};
@@ -828,7 +828,10 @@ impl Table {
     fn listed_ports(&mut self, facts: &mut Facts, concerns: &mut Concerns) {
         let mut hosts = Vec::with_capacity(self.nodes.len());
         for node in &mut self.nodes {
-            hosts.push((Arc::clone(&node.name), std::mem::take(&mut node.listed_ports)));
+            hosts.push(ListingHost {
+                name: Arc::clone(&node.name),
+                ports: std::mem::take(&mut node.listed_ports),
+            });
         }
         for compared in listed_ports::compare(&hosts) {
             let of = ComparedProperty::ListedPort;

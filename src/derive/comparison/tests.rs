@@ -10,6 +10,7 @@ fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
     let text = |text: &str| Arc::<str>::from(text);
     Sample {
         printed: Vec::new(),
+        listed_ports: Vec::new(),
         name: text(name),
         realm: Realm::Shared(text("none")),
         boot: Some(text(&format!("boot of {name}"))),

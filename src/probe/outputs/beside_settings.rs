@@ -11,7 +11,11 @@ use crate::fact::{Facts, Id};
 pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
     for output in outputs {
         let tool = output.tool();
-        if tool == "ip" && ["link", "l", "addr", "address", "a"].iter().any(|word| output.has(word)) {
+        if tool == "ip"
+            && ["link", "l", "addr", "address", "a"]
+                .iter()
+                .any(|word| output.has(word))
+        {
             no_such_interface(outputs, output, facts, node);
         } else if tool == "show_gids" {
             no_such_index(outputs, output, facts, node);
@@ -23,20 +27,22 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
 
 /// The line that sets a variable, with its value.
 fn setting<'o>(outputs: &'o [Output], name: &str) -> Option<(OutputLine<'o>, &'o str)> {
-    let env = outputs.iter().filter(|output| ["env", "printenv"].contains(&output.tool()));
-    env.flat_map(|output| {
+    let env = outputs
+        .iter()
+        .filter(|output| ["env", "printenv"].contains(&output.tool()));
+    for output in env {
         let is_asked = output.tool() == "printenv" && output.operand() == Some(name);
-        output.lines().map(move |line| (line, is_asked))
-    })
-    .find_map(|(line, is_asked)| {
-        let text = line.text.trim().trim_start_matches("export ");
-        let value = match text.split_once('=') {
-            Some((of, value)) if of == name => value,
-            None if is_asked => text,
-            _ => return None,
-        };
-        Some((line, value.trim_matches(['"', '\''])))
-    })
+        for line in output.lines() {
+            let text = line.text.trim().trim_start_matches("export ");
+            let value = match text.split_once('=') {
+                Some((of, value)) if of == name => value,
+                None if is_asked => text,
+                _ => continue,
+            };
+            return Some((line, value.trim_matches(['"', '\''])));
+        }
+    }
+    None
 }
 
 /// NCCL_SOCKET_IFNAME names prefixes, or with `=` whole names (socket.cc of NCCL): none is that of an
@@ -49,10 +55,8 @@ fn no_such_interface(outputs: &[Output], list: &Output, facts: &mut Facts, node:
     if list.is_cut || !names.contains(&"lo") || value.starts_with('^') || value.is_empty() {
         return;
     }
-    let (is_exact, wanted) = match value.strip_prefix('=') {
-        Some(rest) => (true, rest),
-        None => (false, value),
-    };
+    let is_exact = value.starts_with('=');
+    let wanted = value.trim_start_matches('=');
     let is_there = |entry: &str| {
         let entry = entry.split(':').next().unwrap_or(entry);
         (names.iter()).any(|name| *name == entry || !is_exact && name.starts_with(entry))
@@ -79,11 +83,15 @@ fn name_in(line: &str) -> Option<&str> {
 
 /// NCCL_IB_GID_INDEX is a number that no row of the whole table has.
 fn no_such_index(outputs: &[Output], table: &Output, facts: &mut Facts, node: Id) {
-    let found = setting(outputs, "NCCL_IB_GID_INDEX");
-    let Some((line, Ok(wanted))) = found.map(|(line, value)| (line, value.parse::<u64>())) else {
+    let Some((line, value)) = setting(outputs, "NCCL_IB_GID_INDEX") else {
         return;
     };
-    let is_whole = table.lines().any(|line| line.text.starts_with("n_gids_found"));
+    let Ok(wanted) = value.parse::<u64>() else {
+        return;
+    };
+    let is_whole = table
+        .lines()
+        .any(|line| line.text.starts_with("n_gids_found"));
     let indexes = table.lines().filter_map(|line| {
         let third = line.text.split_whitespace().nth(2)?;
         third.parse::<u64>().ok()
@@ -94,19 +102,33 @@ fn no_such_index(outputs: &[Output], table: &Output, facts: &mut Facts, node: Id
     {
         let about = format!("show_gids lists up to {most}");
         let said = format!("NCCL_IB_GID_INDEX={wanted}");
-        add(facts, node, ToolResultKind::NoSuchGid, &about, (&line, &said));
+        add(
+            facts,
+            node,
+            ToolResultKind::NoSuchGid,
+            &about,
+            (&line, &said),
+        );
     }
 }
 
 /// A class of NCCL's is a DSCP, and an adapter that trusts the VLAN tag does not look at it.
 fn class_not_trusted(outputs: &[Output], qos: &Output, facts: &mut Facts, node: Id) {
-    let trusts_tag = qos.lines().any(|line| line.text.trim() == "Priority trust state: pcp");
+    let trusts_tag = qos
+        .lines()
+        .any(|line| line.text.trim() == "Priority trust state: pcp");
     let Some((line, value)) = setting(outputs, "NCCL_IB_TC").filter(|_| trusts_tag) else {
         return;
     };
     if value.parse::<u64>().is_ok_and(|class| class > 0) {
         let interface = option(qos, "-i", "--interface").unwrap_or("the adapter");
         let said = format!("NCCL_IB_TC={value}");
-        add(facts, node, ToolResultKind::ClassNotTrusted, interface, (&line, &said));
+        add(
+            facts,
+            node,
+            ToolResultKind::ClassNotTrusted,
+            interface,
+            (&line, &said),
+        );
     }
 }

@@ -58,7 +58,10 @@ pub(super) fn docker(output: &Output, facts: &mut Facts, node: Id) {
 
 /// `"ShmSize": 67108864,` of lines that somebody picked, unless another one says that it is the host's.
 fn picked(output: &Output, facts: &mut Facts, node: Id) {
-    if output.lines().any(|line| line.text.contains("\"IpcMode\": \"host\"")) {
+    if output
+        .lines()
+        .any(|line| line.text.contains("\"IpcMode\": \"host\""))
+    {
         return;
     }
     for line in output.lines() {

@@ -133,7 +133,10 @@ impl PickedPorts {
         let asked = option(output, "-d", "--ib-dev").or(plain);
         let (asked, number) = match asked.and_then(|name| name.split_once(':')) {
             Some((name, number)) => (Some(name), number.parse().ok()),
-            None => (asked, option(output, "-i", "--ib-port").and_then(|n| n.parse().ok())),
+            None => (
+                asked,
+                option(output, "-i", "--ib-port").and_then(|n| n.parse().ok()),
+            ),
         };
         PickedPorts {
             asked: asked.map(str::to_owned),

@@ -36,29 +36,37 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
     let has_errors = first_error.is_some() || stages.iter().any(|stage| stage.errors > 0);
-    let said = if has_errors { first_error } else { first_warning };
+    let said = if has_errors {
+        first_error
+    } else {
+        first_warning
+    };
     let Some(line) = said.or_else(|| output.lines().next()) else {
         return;
     };
-    let (kind, sign) = match has_errors {
-        true => (ToolResultKind::FabricFails, "-E- "),
-        false => (ToolResultKind::FabricWarns, "-W- "),
+    let (kind, sign) = if has_errors {
+        (ToolResultKind::FabricFails, "-E- ")
+    } else {
+        (ToolResultKind::FabricWarns, "-W- ")
     };
-    let is_counted = |stage: &&Stage<'_>| match has_errors {
-        true => stage.errors > 0,
-        false => stage.warnings > 0,
-    };
-    let counted: Vec<&Stage<'_>> = stages.iter().filter(is_counted).collect();
-    if counted.is_empty() && said.is_none() {
+    let mut parts: Vec<String> = Vec::new();
+    for stage in &stages {
+        let count = if has_errors {
+            stage.errors
+        } else {
+            stage.warnings
+        };
+        if count > 0 && parts.len() < NAMED {
+            parts.push(format!("{} ({count})", stage.name));
+        }
+    }
+    if parts.is_empty() && said.is_none() {
         return;
     }
-    let parts: Vec<String> = counted.iter().take(NAMED).map(|stage| {
-        let count = if has_errors { stage.errors } else { stage.warnings };
-        format!("{} ({count})", stage.name)
-    }).collect();
-    let about = match parts.is_empty() {
-        true => "its checks".to_owned(),
-        false => parts.join(", "),
+    let about = if parts.is_empty() {
+        "its checks".to_owned()
+    } else {
+        parts.join(", ")
     };
     let words = line.text.trim().trim_start_matches(sign);
     add(facts, node, kind, &about, (&line, words));

@@ -1,6 +1,6 @@
 //! Lines of the kernel's log: read by the probe that reads them on a node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 
@@ -128,11 +128,13 @@ pub(super) fn fabric_manager(output: &Output, facts: &mut Facts, node: Id) {
     if logged.is_empty() {
         return;
     }
-    let told = (logged.iter()).map(|(text, _)| json!({ "t": 0, "text": text }));
-    read(told.collect(), facts, node, |text| {
-        let mut of_text = logged.iter().rev();
-        of_text.find(|(own, _)| own == text).map(|(_, line)| *line)
-    });
+    let mut told = Vec::with_capacity(logged.len());
+    let mut lines: HashMap<String, OutputLine<'_>> = HashMap::new();
+    for (text, line) in logged {
+        told.push(json!({ "t": 0, "text": text }));
+        lines.insert(text, line);
+    }
+    read(told, facts, node, |text| lines.get(text).copied());
 }
 
 /// The kernel's words for an error that the fabric manager logs.

@@ -96,13 +96,22 @@ fn unnamed_link(output: &Output, facts: &mut Facts, node: Id, line: &OutputLine<
         .nth(1)
         .and_then(|rest| rest.split(',').next());
     let asked = option(output, "-s", "-s");
-    let name = asked.map_or_else(|| format!("unnamed function (line {})", line.number), str::to_owned);
+    let name = asked.map_or_else(
+        || format!("unnamed function (line {})", line.number),
+        str::to_owned,
+    );
     let status = link.split(", TrErr").next().unwrap_or(link).trim();
     if lanes.is_some_and(|lanes| lanes.contains("(downgraded)")) {
         let id = facts.instance(Subject::Function, node, &name);
         facts.set(id, function::LINK_BELOW, line.known(status.into()));
     } else if link.contains("(downgraded)") {
-        add(facts, node, ToolResultKind::SpeedLowered, &name, (line, status));
+        add(
+            facts,
+            node,
+            ToolResultKind::SpeedLowered,
+            &name,
+            (line, status),
+        );
     }
 }
 

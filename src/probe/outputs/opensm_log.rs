@@ -10,15 +10,21 @@ use crate::fact::{Facts, Id};
 /// Names that are said of one kind.
 const NAMED: usize = 6;
 
+/// A node or a port with the line that names it.
+struct NamedLine<'o> {
+    name: String,
+    line: OutputLine<'o>,
+}
+
 /// What follows from the lines so far.
 #[derive(Default)]
 struct Told<'o> {
-    /// Nodes that were removed and did not come back, each with the line that says so.
-    lost: Vec<(String, OutputLine<'o>)>,
+    /// Nodes that were removed and did not come back.
+    lost: Vec<NamedLine<'o>>,
     /// Nodes that were removed and came back.
-    returned: Vec<(String, OutputLine<'o>)>,
+    returned: Vec<NamedLine<'o>>,
     /// Ports whose other end does not answer.
-    silent: Vec<(String, OutputLine<'o>)>,
+    silent: Vec<NamedLine<'o>>,
     duplicate: Option<OutputLine<'o>>,
     /// The last sweep, if it ended with errors.
     broken_sweep: Option<OutputLine<'o>>,
@@ -41,7 +47,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         (ToolResultKind::PortsSilent, &told.silent),
     ];
     for (kind, all) in of_several {
-        if let Some((_, line)) = all.last() {
+        if let Some(NamedLine { line, .. }) = all.last() {
             let names = some_of(all);
             add(facts, node, kind, &names, (line, words(line)));
         }
@@ -63,8 +69,8 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
 }
 
 /// Some names, and how many more there are.
-fn some_of(all: &[(String, OutputLine<'_>)]) -> String {
-    let names: Vec<&str> = all.iter().take(NAMED).map(|(name, _)| &**name).collect();
+fn some_of(all: &[NamedLine<'_>]) -> String {
+    let names: Vec<&str> = all.iter().take(NAMED).map(|one| &*one.name).collect();
     let named = names.join(", ");
     match all.len().saturating_sub(NAMED) {
         0 => named,
@@ -89,18 +95,23 @@ impl<'o> Told<'o> {
     fn read(&mut self, said: &str, line: OutputLine<'o>) {
         if said.contains("Removed port with GUID:") {
             if let Some(name) = name_of_node(said) {
-                self.returned.retain(|(known, _)| known != name);
-                self.lost.retain(|(known, _)| known != name);
-                self.lost.push((name.to_owned(), line));
+                self.returned.retain(|known| known.name != name);
+                self.lost.retain(|known| known.name != name);
+                let name = name.to_owned();
+                self.lost.push(NamedLine { name, line });
             }
         } else if said.contains("Discovered new port with GUID:") {
             let name = name_of_node(said).unwrap_or_default();
-            let at = self.lost.iter().position(|(known, _)| known == name);
+            let at = self.lost.iter().position(|known| known.name == name);
             self.returned.extend(at.map(|at| self.lost.remove(at)));
         } else if said.contains("ERR 3315:") {
             let port = silent_port(said).filter(|port| !self.is_silent(port));
-            self.silent.extend(port.map(|port| (port, line)));
-        } else if ["ERR 0D01:", "ERR 0D15:"].iter().any(|error| said.contains(error)) {
+            self.silent
+                .extend(port.map(|name| NamedLine { name, line }));
+        } else if ["ERR 0D01:", "ERR 0D15:"]
+            .iter()
+            .any(|error| said.contains(error))
+        {
             self.duplicate.get_or_insert(line);
         } else if said.contains("ERRORS DURING INITIALIZATION") {
             self.broken_sweep = Some(line);
@@ -114,7 +125,7 @@ impl<'o> Told<'o> {
     }
 
     fn is_silent(&self, port: &str) -> bool {
-        self.silent.iter().any(|(known, _)| known == port)
+        self.silent.iter().any(|known| known.name == port)
     }
 }
 

@@ -17,7 +17,13 @@ pub(super) fn sinfo(output: &Output, facts: &mut Facts, node: Id) {
             continue;
         }
         if let Some((name, said)) = states.as_ref().and_then(|states| states.kept_out(&words)) {
-            add(facts, node, ToolResultKind::NodeKeptOut, name, (&line, &said));
+            add(
+                facts,
+                node,
+                ToolResultKind::NodeKeptOut,
+                name,
+                (&line, &said),
+            );
             continue;
         }
         let Some(time) = words.iter().rposition(|word| is_time(word)) else {

@@ -144,16 +144,21 @@ fn interface_of<'l>(tool: &str, line: &'l str) -> Option<&'l str> {
 /// A matrix of `topo -p2p` in which no pair may: the cells are all the same refusal.
 fn peers_refused(output: &Output, facts: &mut Facts, node: Id) {
     const REFUSALS: [&str; 4] = ["CNS", "GNS", "TNS", "NS"];
-    let mut cells: Vec<(&str, OutputLine<'_>)> = Vec::new();
+    let mut cells: Vec<&str> = Vec::new();
+    let mut first_row: Option<OutputLine<'_>> = None;
     for line in output.lines() {
         let mut words = line.text.split_whitespace();
         let is_row = words.next().is_some_and(|word| word.starts_with("GPU"));
         let says = words.filter(|word| *word != "X" && !word.starts_with("GPU"));
-        cells.extend(says.filter(|_| is_row).map(|word| (word, line)));
+        let says: Vec<&str> = says.filter(|_| is_row).collect();
+        if !says.is_empty() {
+            first_row.get_or_insert(line);
+            cells.extend(says);
+        }
     }
-    if let Some((refusal, line)) = cells.first()
+    if let (Some(line), Some(refusal)) = (&first_row, cells.first())
         && REFUSALS.contains(refusal)
-        && cells.iter().all(|(word, _)| word == refusal)
+        && cells.iter().all(|cell| cell == refusal)
     {
         let access = match option(output, "-p2p", "-p2p") {
             Some("w") => "write to",
@@ -190,7 +195,8 @@ fn servers_over_tcp(output: &Output, facts: &mut Facts, node: Id) {
     let mut section = "";
     let mut server = "";
     let mut uses_rdma = false;
-    let mut by_tcp: Vec<(&str, OutputLine<'_>)> = Vec::new();
+    let mut by_tcp: Vec<&str> = Vec::new();
+    let mut first: Option<OutputLine<'_>> = None;
     for line in output.lines() {
         let text = line.text.trim();
         if text.ends_with("_nodes") {
@@ -200,14 +206,15 @@ fn servers_over_tcp(output: &Output, facts: &mut Facts, node: Id) {
         } else if text.starts_with("Connections:") && !section.starts_with("mgmt") {
             uses_rdma |= text.contains("RDMA:");
             if text.contains("TCP:") && !text.contains("RDMA:") {
-                by_tcp.push((server, line));
+                by_tcp.push(server);
+                first.get_or_insert(line);
             }
         }
     }
-    if let (true, Some((_, first))) = (uses_rdma, by_tcp.first()) {
-        let names: Vec<&str> = by_tcp.iter().map(|(name, _)| *name).collect();
+    if let Some(line) = first.filter(|_| uses_rdma) {
         let kind = ToolResultKind::ServersOverTcp;
-        add(facts, node, kind, &names.join(", "), (first, first.text.trim()));
+        let names = by_tcp.join(", ");
+        add(facts, node, kind, &names, (&line, line.text.trim()));
     }
 }
 
@@ -217,8 +224,8 @@ fn transports(output: &Output, facts: &mut Facts, node: Id) {
     let mut names: Vec<&str> = Vec::new();
     let mut first: Option<OutputLine<'_>> = None;
     for line in output.lines() {
-        let name = line.text.split_once("Transport: ").map(|(_, name)| name.trim());
-        if let Some(name) = name {
+        if let Some((_, named)) = line.text.split_once("Transport: ") {
+            let name = named.trim();
             first.get_or_insert(line);
             if !names.contains(&name) {
                 names.push(name);
@@ -230,7 +237,13 @@ fn transports(output: &Output, facts: &mut Facts, node: Id) {
         .any(|name| OF_RDMA.iter().any(|begin| name.starts_with(begin)));
     if let (false, Some(line)) = (has_rdma, first) {
         let kind = ToolResultKind::NoRdmaTransport;
-        add(facts, node, kind, &names.join(", "), (&line, line.text.trim()));
+        add(
+            facts,
+            node,
+            kind,
+            &names.join(", "),
+            (&line, line.text.trim()),
+        );
     }
 }
 
@@ -242,7 +255,8 @@ fn names_on_loopback(output: &Output, facts: &mut Facts, node: Id) {
         if !address.is_some_and(|address| address.is_loopback()) {
             continue;
         }
-        let own = |name: &&str| !name.starts_with('#') && !LOOPBACK.iter().any(|of| name.contains(of));
+        let own =
+            |name: &&str| !name.starts_with('#') && !LOOPBACK.iter().any(|of| name.contains(of));
         if let Some(name) = words.find(own) {
             let kind = ToolResultKind::NameOnLoopback;
             add(facts, node, kind, name, (&line, &words_of(line.text)));
@@ -256,12 +270,21 @@ const LOOPBACK: [&str; 2] = ["localhost", "loopback"];
 
 /// `oom_kill 12` of a control group's memory.events (Documentation/admin-guide/cgroup-v2.rst).
 fn killed_for_memory(output: &Output, facts: &mut Facts, node: Id) {
-    let Some(path) = output.operand().filter(|path| path.ends_with("/memory.events")) else {
+    let Some(path) = output
+        .operand()
+        .filter(|path| path.ends_with("/memory.events"))
+    else {
         return;
     };
-    let of_kills = output.lines().find(|line| line.text.starts_with("oom_kill "));
+    let of_kills = output
+        .lines()
+        .find(|line| line.text.starts_with("oom_kill "));
     if let Some(line) = of_kills
-        && line.text.split(' ').nth(1).is_some_and(|count| count != "0")
+        && line
+            .text
+            .split(' ')
+            .nth(1)
+            .is_some_and(|count| count != "0")
     {
         let group = path.trim_end_matches("/memory.events");
         let group = group.rsplit('/').next().unwrap_or(group);

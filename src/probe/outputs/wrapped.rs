@@ -12,7 +12,8 @@ const OF_INTERFACES: [&str; 12] = [
 pub(super) fn joined(tool: &str, lines: impl Iterator<Item = (u64, String)>) -> Vec<(u64, String)> {
     let mut all: Vec<(u64, String)> = Vec::new();
     for (number, text) in lines {
-        let is_rest = |last: &&mut (u64, String)| !begins(tool, &text) && may_break(tool, &last.1, &text);
+        let is_rest =
+            |last: &&mut (u64, String)| !begins(tool, &text) && may_break(tool, &last.1, &text);
         match all.last_mut().filter(is_rest) {
             Some((_, last)) => *last += &format!(" {}", text.trim()),
             None => all.push((number, text)),
