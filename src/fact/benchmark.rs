@@ -103,6 +103,8 @@ subject! {
     LINK_LAYER: Arc<str> = "link_layer" from "nccl_log";
     /// The GID index that perftest used.
     GID_INDEX: u64 = "gid_index" from "nccl_log";
+    /// The GIDs of both ends, where perftest printed two that are no addresses of one kind; "none" if they are.
+    GIDS_APART: Arc<str> = "gids_apart" from "nccl_log";
     /// How it failed; none if it printed results, unknown if it printed neither.
     FAILURE: BenchmarkFailure = "failure" from "nccl_log";
     /// Its message about that.

@@ -971,13 +971,14 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 50] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 51] = [
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),
     ("log/job-cancelled", "symptoms/refuted.md"),
     ("log/memory-not-pinned", "symptoms/refuted.md"),
     ("log/perftest-below-link", "symptoms/refuted.md"),
+    ("log/perftest-gids-apart", "symptoms/many_stacks.md"),
     ("log/driver-of-older-cuda", "a fixture of its own"),
     ("log/gpudirect-partial", "seen in a log of two adapters"),
     ("log/pasted-ports-all-down", "symptoms"),

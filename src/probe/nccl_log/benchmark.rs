@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::{File, benchmark_ranks};
@@ -383,6 +384,7 @@ fn perftest<'p>(
     let mut columns: Vec<&str> = Vec::new();
     let mut failure: Option<(BenchmarkFailure, OutputLine<'p>)> = None;
     let mut last = None;
+    let mut own_gid: Option<Ipv6Addr> = None;
     for line in lines {
         let text = line.text.trim();
         let value = |key: &str| {
@@ -446,6 +448,12 @@ fn perftest<'p>(
         if let Some(index) = value("GID index").and_then(|index| index.parse().ok()) {
             facts.set(id, fact::GID_INDEX, line.known(index));
         }
+        if let Some(address) = text.strip_prefix("GID: ").and_then(printed_gid) {
+            match own_gid {
+                None => own_gid = Some(address),
+                Some(own) => facts.set(id, fact::GIDS_APART, line.known(apart(own, address))),
+            }
+        }
     }
     if let Some((kind, line)) = failure {
         facts.set(id, fact::FAILURE, line.known(kind));
@@ -453,6 +461,31 @@ fn perftest<'p>(
     } else if let Some(line) = last {
         facts.set(id, fact::FAILURE, line.known(BenchmarkFailure::None));
     }
+}
+
+/// `00:00:00:00:00:00:00:00:00:00:255:255:10:10:01:01`: the bytes of a GID, in decimal.
+fn printed_gid(text: &str) -> Option<Ipv6Addr> {
+    let bytes: Result<Vec<u8>, _> = text.trim().split(':').map(str::parse).collect();
+    let bytes: [u8; 16] = bytes.ok()?.try_into().ok()?;
+    Some(Ipv6Addr::from(bytes))
+}
+
+/// Both GIDs in words, if one is an IPv4 address or link-local and the other is not.
+fn apart(own: Ipv6Addr, peer: Ipv6Addr) -> Arc<str> {
+    fn kind(address: Ipv6Addr) -> (bool, bool) {
+        (
+            address.to_ipv4_mapped().is_some(),
+            address.is_unicast_link_local(),
+        )
+    }
+    if kind(own) == kind(peer) {
+        return "none".into();
+    }
+    let [own, peer] = [own, peer].map(|address| match address.to_ipv4_mapped() {
+        Some(four) => four.to_string(),
+        None => address.to_string(),
+    });
+    format!("{own} here, {peer} there").into()
 }
 
 /// The columns of perftest's table: names that hold blanks end with their unit.
