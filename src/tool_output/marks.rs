@@ -172,8 +172,10 @@ pub(super) fn tool_of_part(text: &str, inner: bool) -> Option<&'static [&'static
 pub(super) fn is_of_test(lines: &[(u64, String)], line: &str) -> bool {
     let is_head = |line: &str| line.trim_start().starts_with("#bytes");
     let ends = ["Completion with error at ", "Failed status "];
+    // The addresses of the ends stand above the table.
+    let is_above = is_head(line) || line.starts_with("local address: LID ");
     ends.iter().any(|words| line.starts_with(words))
-        || is_head(line) && !lines.iter().any(|(_, line)| is_head(line))
+        || is_above && !lines.iter().any(|(_, line)| is_head(line))
 }
 
 /// The second word of a line in which somebody says what ports a host has.

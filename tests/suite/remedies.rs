@@ -61,7 +61,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "arping",
             "arptables",
             "bridge",
-            "getent",
             "grep",
             "munge",
             "nc",

@@ -1,4 +1,4 @@
-//! Ports that are active on one host of a text and not on another, by their names.
+//! Ports that are active on one host of a text and down on another, by their names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +9,9 @@ use crate::sentence::{Sentence, sentence};
 
 /// What the word of an active port is in [`port::LISTED_AS`].
 const ACTIVE: &str = "none";
+
+/// How the words of a port without a link begin; what is set up in part has a check of its own.
+const DOWN: &str = "down";
 
 /// A port with the state in which an output lists it.
 #[derive(Clone, Debug)]
@@ -33,7 +36,7 @@ pub(super) fn take(facts: &Facts, node: Id) -> Vec<ListedPort> {
 pub(super) struct ComparedPort {
     pub(super) name: Arc<str>,
     pub(super) hosts: usize,
-    /// The hosts on which it is not active.
+    /// The hosts on which it is down.
     pub(super) odd: Vec<Arc<str>>,
     pub(super) summary: Sentence,
 }
@@ -48,12 +51,12 @@ pub(super) struct ListingHost {
 #[derive(Default)]
 struct Hosts {
     active: Vec<Arc<str>>,
-    other: Vec<Arc<str>>,
-    /// The first state that is another.
+    down: Vec<Arc<str>>,
+    /// The first one's state in words.
     state: Option<Arc<str>>,
 }
 
-/// The ports that are active on a host and not on another one.
+/// The ports that are active on a host and down on another one.
 pub(super) fn compare(hosts: &[ListingHost]) -> Vec<ComparedPort> {
     let mut ports: BTreeMap<&Arc<str>, Hosts> = BTreeMap::new();
     for host in hosts {
@@ -61,8 +64,8 @@ pub(super) fn compare(hosts: &[ListingHost]) -> Vec<ComparedPort> {
             let of_port = ports.entry(&one.name).or_default();
             if *one.state == *ACTIVE {
                 of_port.active.push(Arc::clone(&host.name));
-            } else {
-                of_port.other.push(Arc::clone(&host.name));
+            } else if one.state.starts_with(DOWN) {
+                of_port.down.push(Arc::clone(&host.name));
                 of_port.state.get_or_insert(Arc::clone(&one.state));
             }
         }
@@ -78,12 +81,12 @@ impl Hosts {
     /// What differs, if something does.
     fn compared(self, name: Arc<str>) -> Option<ComparedPort> {
         let state = self.state.filter(|_| !self.active.is_empty())?;
-        let [odd, active] = [&self.other, &self.active].map(|names| sides::names(names));
+        let [odd, active] = [&self.down, &self.active].map(|names| sides::names(names));
         let summary = sentence!("{name} is {state} on {odd}, and active on {active}");
         Some(ComparedPort {
             name,
-            hosts: self.other.len() + self.active.len(),
-            odd: self.other,
+            hosts: self.down.len() + self.active.len(),
+            odd: self.down,
             summary,
         })
     }

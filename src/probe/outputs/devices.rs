@@ -23,7 +23,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut port: Option<Id> = None;
     let mut seen = HashSet::new();
     let mut first = None;
-    let mut picked = PickedPorts::of(output);
+    let mut picked = PickedPorts::from_command(output);
     for line in output.lines() {
         let text = line.text.trim();
         first.get_or_insert(line);
@@ -126,7 +126,7 @@ struct PickedPorts {
 }
 
 impl PickedPorts {
-    fn of(output: &Output) -> Self {
+    fn from_command(output: &Output) -> Self {
         let plain = output.operand().filter(|word| {
             output.tool() != "ibv_devinfo" && !word.bytes().all(|b| b.is_ascii_digit())
         });

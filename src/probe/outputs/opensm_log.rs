@@ -38,7 +38,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
     let mut told = Told::default();
     for line in output.lines() {
         if let Some(said) = message(line.text) {
-            told.read(said, line);
+            told.note_record(said, line);
         }
     }
     let of_several = [
@@ -92,7 +92,7 @@ fn words<'l>(line: &OutputLine<'l>) -> &'l str {
 }
 
 impl<'o> Told<'o> {
-    fn read(&mut self, said: &str, line: OutputLine<'o>) {
+    fn note_record(&mut self, said: &str, line: OutputLine<'o>) {
         if said.contains("Removed port with GUID:") {
             if let Some(name) = name_of_node(said) {
                 self.returned.retain(|known| known.name != name);

@@ -13,7 +13,7 @@ pub(super) fn sinfo(output: &Output, facts: &mut Facts, node: Id) {
     for line in output.lines() {
         let words: Vec<&str> = line.text.split_whitespace().collect();
         if words.first() == Some(&"NODELIST") {
-            states = StateColumns::of(&words);
+            states = StateColumns::from_headings(&words);
             continue;
         }
         if let Some((name, said)) = states.as_ref().and_then(|states| states.kept_out(&words)) {
@@ -47,7 +47,7 @@ struct StateColumns {
 }
 
 impl StateColumns {
-    fn of(headings: &[&str]) -> Option<Self> {
+    fn from_headings(headings: &[&str]) -> Option<Self> {
         let place = |name: &str| headings.iter().position(|heading| *heading == name);
         Some(StateColumns {
             state: place("STATE")?,

@@ -160,11 +160,11 @@ fn peers_refused(output: &Output, facts: &mut Facts, node: Id) {
         && REFUSALS.contains(refusal)
         && cells.iter().all(|cell| cell == refusal)
     {
+        // GPUs without NVLink are so by design.
         let access = match option(output, "-p2p", "-p2p") {
             Some("w") => "write to",
             Some("r") => "read from",
-            Some("a") => "use atomics on",
-            _ => "reach",
+            _ => return,
         };
         let kind = ToolResultKind::PeersRefused;
         add(facts, node, kind, access, (line, refusal));
