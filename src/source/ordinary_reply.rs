@@ -84,10 +84,10 @@ pub fn malformed(question: &Question, answer: &Answer) -> Option<&'static str> {
     }
 }
 
-/// Whether a call answers with an object that has no member, and has something to tell.
+/// Whether an object has no member where there is something to tell.
 fn tells_nothing(question: &Question, answer: &Answer) -> bool {
     let is_blank = match (question, answer) {
-        (Question::Call(_), Answer::Value(value)) => {
+        (Question::Call(_) | Question::Stat(_) | Question::StatVfs(_), Answer::Value(value)) => {
             value.as_object().is_some_and(serde_json::Map::is_empty)
         }
         _ => false,

@@ -137,6 +137,9 @@ fn may_be_empty(question: &Question) -> bool {
         // A kernel without modules, as virtual machines have it; a port for which nobody set a class.
         Question::Read(path) if **path == *"/proc/modules" => true,
         Question::Read(path) if path.ends_with("/traffic_class") => true,
+        // Nothing is reserved; a node of memory alone.
+        Question::Read(path) if path.ends_with("/ip_local_reserved_ports") => true,
+        Question::Read(path) if path.contains("/node/node") && path.ends_with("/cpulist") => true,
         _ => may_be_any_text(question),
     }
 }
