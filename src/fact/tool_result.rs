@@ -69,6 +69,14 @@ words! {
         ClassNotTrusted = "class-not-trusted",
         /// A driver that works lists no GPU.
         NoGpusFound = "no-gpus-found",
+        /// A tool lists no RDMA device.
+        NoDevicesFound = "no-devices-found",
+        /// An interface of an adapter is switched off.
+        SwitchedOff = "switched-off",
+        /// A pod does not come up.
+        PodFails = "pod-fails",
+        /// A port does not have the link that it could.
+        PortBelow = "port-below",
         /// A name of a host is an address of the loopback.
         NameOnLoopback = "name-on-loopback",
         /// Processes of a control group were killed for want of memory.

@@ -24,7 +24,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "export",
             "gdrcopy",
             "grubby",
-            "ibportstate",
             "kill",
             "lctl",
             "ldconfig",
@@ -133,7 +132,7 @@ const EXCUSED: &[(&str, &[&str])] = &[
     ),
     (
         "it asks the fabric for one record, which the link or the manager shows as well",
-        &["ibswitches", "ibtracert", "saquery", "smpquery"],
+        &["ibswitches", "ibtracert", "saquery"],
     ),
     (
         "its table is read from a log, with the job that it measures",

@@ -65,6 +65,13 @@ impl Event {
             RecoveryAction => recovery_action(line),
             _ => None,
         };
+        // Details of the line before, which says whether it is fatal.
+        let is_detail = ["Severity ", "Data {"]
+            .iter()
+            .any(|part| line.contains(part));
+        if class == SXid && is_detail {
+            return None;
+        }
         // Xid 154 is a class of its own.
         if class == Xid && code == Some(154) || class == RecoveryAction && code.is_none() {
             return None;

@@ -35,6 +35,8 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         "beegfs-net" => servers_over_tcp(output, facts, node),
         "ucx_info" => transports(output, facts, node),
         "getent" => names_on_loopback(output, facts, node),
+        "kubectl" if output.has("pods") || output.has("pod") => failing_pods(output, facts, node),
+        "ibportstate" | "smpquery" => port_of_management(output, facts, node),
         "tc" => queue_drops(output, facts, node),
         _ => {}
     }
@@ -95,6 +97,7 @@ const ADAPTERS: [&str; 6] = ["ib", "en", "eth", "roce", "hsn", "bond"];
 fn without_link(output: &Output, facts: &mut Facts, node: Id) {
     let mut shown = 0;
     let mut lost: Vec<(String, OutputLine<'_>)> = Vec::new();
+    let mut off: Vec<(String, OutputLine<'_>)> = Vec::new();
     let operand = output.operand().unwrap_or_default();
     let mut name = operand.to_owned();
     for line in output.lines() {
@@ -110,16 +113,102 @@ fn without_link(output: &Output, facts: &mut Facts, node: Id) {
             "ethtool" => text == "Link detected: no",
             _ => text.contains("<NO-CARRIER,") || text.contains(",NO-CARRIER"),
         };
-        if is_lost && ADAPTERS.iter().any(|begin| name.starts_with(begin)) {
+        if !ADAPTERS.iter().any(|begin| name.starts_with(begin)) {
+            continue;
+        }
+        if is_lost {
             lost.push((name.clone(), line));
+        } else if output.tool() == "ip" && is_switched_off(text) {
+            off.push((name.clone(), line));
         }
     }
     if shown > PICKED {
         return;
     }
-    for (name, line) in &lost {
-        let kind = ToolResultKind::NoLink;
-        add(facts, node, kind, name, (line, line.text.trim()));
+    for (kind, all) in [
+        (ToolResultKind::NoLink, lost),
+        (ToolResultKind::SwitchedOff, off),
+    ] {
+        for (name, line) in &all {
+            add(facts, node, kind, name, (line, line.text.trim()));
+        }
+    }
+}
+
+/// Whether ip(8) shows flags of an interface without UP.
+fn is_switched_off(line: &str) -> bool {
+    let flags = line.split(['<', '>']).nth(1).unwrap_or("");
+    flags.contains("BROADCAST") && !flags.split(',').any(|flag| flag == "UP")
+}
+
+/// `mofed-ds-8kx2p  0/1  CrashLoopBackOff  41 (2m ago)  3h`: a state in which a pod runs nothing.
+fn failing_pods(output: &Output, facts: &mut Facts, node: Id) {
+    const FAILING: [&str; 6] = [
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "CreateContainerError",
+        "CreateContainerConfigError",
+        "RunContainerError",
+    ];
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        let state = words.iter().find(|word| {
+            let own = word.strip_prefix("Init:").unwrap_or(word);
+            FAILING.contains(&own)
+        });
+        // With -A the namespace stands before the name.
+        let ready = words.iter().position(|word| word.contains('/'));
+        let name = ready.and_then(|at| words.get(at.checked_sub(1)?));
+        if let (Some(state), Some(name)) = (state, name) {
+            add(facts, node, ToolResultKind::PodFails, name, (&line, state));
+        }
+    }
+}
+
+/// An attribute of a port, as ibportstate(8) and smpquery(8) print it.
+struct Attribute<'o> {
+    line: OutputLine<'o>,
+    value: &'o str,
+}
+
+/// `LinkState:......................Down`.
+fn attribute<'o>(output: &'o Output, name: &str) -> Option<Attribute<'o>> {
+    for line in output.lines() {
+        if let Some((key, dotted)) = line.text.trim().split_once(":.")
+            && key == name
+        {
+            let value = dotted.trim_start_matches('.').trim();
+            return Some(Attribute { line, value });
+        }
+    }
+    None
+}
+
+/// A port that is down, or has fewer lanes than it may use: `LinkWidthActive:.....1X` of
+/// `LinkWidthEnabled:....1X or 4X`.
+fn port_of_management(output: &Output, facts: &mut Facts, node: Id) {
+    let words: Vec<&str> = output.argv.iter().map(|word| &**word).collect();
+    let about = words.join(" ");
+    let kind = ToolResultKind::PortBelow;
+    let state = attribute(output, "LinkState").filter(|state| state.value == "Down");
+    if let Some(state) = state {
+        let said = match attribute(output, "PhysLinkState") {
+            Some(physical) => format!("down ({})", physical.value),
+            None => "down".to_owned(),
+        };
+        add(facts, node, kind, &about, (&state.line, &said));
+        return;
+    }
+    let both = (
+        attribute(output, "LinkWidthActive"),
+        attribute(output, "LinkWidthEnabled"),
+    );
+    if let (Some(active), Some(enabled)) = both
+        && enabled.value.split(" or ").last() != Some(active.value)
+    {
+        let said = format!("{}, with {} enabled", active.value, enabled.value);
+        add(facts, node, kind, &about, (&active.line, &said));
     }
 }
 
