@@ -122,7 +122,10 @@ fn without_link(output: &Output, facts: &mut Facts, node: Id) {
             off.push((name.clone(), line));
         }
     }
-    if shown > PICKED {
+    // Nobody who lists all means the spare ones.
+    let verbs = ["link", "l", "addr", "address", "a", "show", "list", "ls"];
+    let lists_all = !output.is_cut && (operand.is_empty() || verbs.contains(&operand));
+    if shown > PICKED || lists_all && shown > 1 {
         return;
     }
     for (kind, all) in [
