@@ -139,6 +139,10 @@ fn may_be_empty(question: &Question) -> bool {
         Question::Read(path) if path.ends_with("/traffic_class") => true,
         // Nothing is reserved; a node of memory alone.
         Question::Read(path) if path.ends_with("/ip_local_reserved_ports") => true,
+        // No CPU is kept apart; no bond, or one without members.
+        Question::Read(path) if path.ends_with("/cpu/isolated") => true,
+        Question::Read(path) if path.ends_with("/bonding_masters") => true,
+        Question::Read(path) if path.ends_with("/bonding/slaves") => true,
         Question::Read(path) if path.contains("/node/node") && path.ends_with("/cpulist") => true,
         _ => may_be_any_text(question),
     }
