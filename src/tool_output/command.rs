@@ -150,15 +150,7 @@ pub(super) fn heading(text: &str) -> Option<Command> {
         .filter(|path| !path.contains(' '))
     {
         let argv = vec!["cat".to_owned(), format!("/{}", path.replace("/./", "/"))];
-        return Some(Command {
-            argv,
-            is_piped: false,
-            place: Place::Here,
-            hosts: Vec::new(),
-            says_host: false,
-            picked: None,
-            next: Vec::new(),
-        });
+        return Some(Command::here(argv));
     }
     let bare = text.trim_matches(|c: char| {
         matches!(c, '=' | '#' | '*' | '-' | ' ' | '<' | '>' | '`' | ':' | '+')
@@ -285,13 +277,10 @@ impl Command {
         {
             let argv = vec!["printenv".to_owned(), variable.to_owned()];
             return Some(Command {
-                argv,
                 is_piped,
                 place,
-                hosts: Vec::new(),
-                says_host: false,
                 picked,
-                next: Vec::new(),
+                ..Command::here(argv)
             });
         }
         let (first, rest) = words.split_first()?;
@@ -304,14 +293,24 @@ impl Command {
             .map(|word| word.trim_matches(['"', '\'']).to_owned())
             .collect();
         Some(Command {
-            argv,
             is_piped,
             place,
+            picked,
+            ..Command::here(argv)
+        })
+    }
+
+    /// A command alone, with all that it prints.
+    fn here(argv: Vec<String>) -> Self {
+        Command {
+            argv,
+            is_piped: false,
+            place: Place::Here,
             hosts: Vec::new(),
             says_host: false,
-            picked,
+            picked: None,
             next: Vec::new(),
-        })
+        }
     }
 
     /// Whether it prints one line and no more.

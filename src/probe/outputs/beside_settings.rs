@@ -3,7 +3,7 @@
 
 use super::counters::option;
 use super::self_tests::add;
-use super::{Output, OutputLine};
+use super::{Output, OutputLine, interfaces};
 use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{Facts, Id};
 
@@ -51,7 +51,10 @@ fn no_such_interface(outputs: &[Output], list: &Output, facts: &mut Facts, node:
     let Some((line, value)) = setting(outputs, "NCCL_SOCKET_IFNAME") else {
         return;
     };
-    let names: Vec<&str> = list.lines().filter_map(|line| name_in(line.text)).collect();
+    let names: Vec<&str> = list
+        .lines()
+        .filter_map(|line| interfaces::listed_name(line.text))
+        .collect();
     if list.is_cut || !names.contains(&"lo") || value.starts_with('^') || value.is_empty() {
         return;
     }
@@ -66,19 +69,6 @@ fn no_such_interface(outputs: &[Output], list: &Output, facts: &mut Facts, node:
         let kind = ToolResultKind::NoSuchInterface;
         add(facts, node, kind, &names.join(", "), (&line, &said));
     }
-}
-
-/// The interface that a line of ip(8) describes.
-fn name_in(line: &str) -> Option<&str> {
-    let first = line.split_whitespace().next()?;
-    if line.starts_with([' ', '\t']) {
-        return None;
-    }
-    let name = match first.strip_suffix(':') {
-        Some(_) => line.split_whitespace().nth(1)?.strip_suffix(':')?,
-        None => first,
-    };
-    name.split('@').next()
 }
 
 /// NCCL_IB_GID_INDEX is a number that no row of the whole table has.

@@ -207,6 +207,28 @@ const KINDS: [&str; 14] = [
     "team",
 ];
 
+/// How the names of interfaces begin that an adapter has: those of containers come and go.
+const ADAPTERS: [&str; 6] = ["ib", "en", "eth", "roce", "hsn", "bond"];
+
+/// Whether an interface of this name is one of an adapter.
+pub(super) fn is_of_adapter(name: &str) -> bool {
+    ADAPTERS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// The interface that a line describes: `4: ens1f0np0: <…>`, and `ens1f0np0  DOWN  …` of `-br`.
+pub(super) fn listed_name(line: &str) -> Option<&str> {
+    if line.starts_with([' ', '\t']) {
+        return None;
+    }
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    let name = match first.strip_suffix(':') {
+        Some(_) => words.next()?.strip_suffix(':')?,
+        None => first,
+    };
+    name.split('@').next()
+}
+
 fn head(text: &str) -> Option<(u64, &str)> {
     let (index, rest) = text.split_once(": ")?;
     let (name, rest) = rest.split_once(": ")?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 
-use super::{Output, OutputLine, replayed};
+use super::{Output, OutputLine, interfaces, replayed};
 use crate::fact::kernel_event::EventClass;
 use crate::fact::{Facts, Id, Seconds, Subject, kernel_event, limit};
 use crate::nccl_log::clock;
@@ -81,9 +81,6 @@ fn read<'o>(
     }
 }
 
-/// How the names of interfaces begin that an adapter has: those of containers come and go.
-const ADAPTERS: [&str; 6] = ["ib", "en", "eth", "roce", "hsn", "bond"];
-
 /// States how often a daemon says that an interface lost its carrier. It tells no time since boot,
 /// so that the probe of the kernel's log would take its lines for those of a machine that starts.
 pub(super) fn carriers(output: &Output, facts: &mut Facts, node: Id) {
@@ -91,7 +88,7 @@ pub(super) fn carriers(output: &Output, facts: &mut Facts, node: Id) {
     for line in output.lines() {
         if let Some((_, message)) = line.text.split_once("]: ")
             && let Some(name) = message.strip_suffix(": Lost carrier")
-            && ADAPTERS.iter().any(|begin| name.starts_with(begin))
+            && interfaces::is_of_adapter(name)
         {
             lost.entry(name).or_default().push(line);
         }

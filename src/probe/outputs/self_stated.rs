@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::counters::option;
 use super::self_tests::add;
-use super::{Output, OutputLine};
+use super::{Output, OutputLine, interfaces};
 use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{Facts, Id};
 
@@ -90,9 +90,6 @@ fn unanswered(output: &Output, facts: &mut Facts, node: Id) {
     add(facts, node, kind, &about, (first, &said));
 }
 
-/// How the names of interfaces begin that an adapter has: those of containers come and go.
-const ADAPTERS: [&str; 6] = ["ib", "en", "eth", "roce", "hsn", "bond"];
-
 /// Interfaces that are up and have no carrier, where somebody shows a few.
 fn without_link(output: &Output, facts: &mut Facts, node: Id) {
     let mut shown = 0;
@@ -113,7 +110,7 @@ fn without_link(output: &Output, facts: &mut Facts, node: Id) {
             "ethtool" => text == "Link detected: no",
             _ => text.contains("<NO-CARRIER,") || text.contains(",NO-CARRIER"),
         };
-        if !ADAPTERS.iter().any(|begin| name.starts_with(begin)) {
+        if !interfaces::is_of_adapter(&name) {
             continue;
         }
         if is_lost {
@@ -221,14 +218,7 @@ fn interface_of<'l>(tool: &str, line: &'l str) -> Option<&'l str> {
     let is_indented = line.starts_with([' ', '\t']);
     match tool {
         "ifconfig" if !is_indented => first.strip_suffix(':'),
-        // `4: ens1f0np0: <…>`, and `ens1f0np0  DOWN  …  <…>` of `-br`.
-        "ip" if line.contains('<') => match first.strip_suffix(':') {
-            Some(number) if number.parse::<u64>().is_ok() => {
-                let own = line.split_whitespace().nth(1)?.strip_suffix(':')?;
-                own.split('@').next()
-            }
-            _ => first.split('@').next(),
-        },
+        "ip" if line.contains('<') => interfaces::listed_name(line),
         _ => None,
     }
 }
