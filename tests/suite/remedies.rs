@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use rdma_doctor::check::Catalogue;
 use rdma_doctor::tool_output::is_read;
+use regex_lite::Regex;
 
 /// Tools that remedies name and whose output nothing reads, by the reason.
 const EXCUSED: &[(&str, &[&str])] = &[
@@ -195,4 +197,71 @@ fn what_remedies_tell_to_run_is_read() {
         wrong.push(format!("no remedy names {name}, which is excused"));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Commands that interrupt traffic, reset a device, unmount, or restart a service.
+const DISRUPTIVE: &[&str] = &[
+    r"^systemctl (restart|stop) ",
+    r"--gpu-reset",
+    r"nvidia-smi .*-mig [01]",
+    r"^mlxfwreset ",
+    r"modprobe -r |rmmod ",
+    r"^umount ",
+    r"^ip link set \S+ (down|mtu)",
+    r"^reboot",
+    r"/(remove|unbind|reset)$",
+    r"(openibd|gdrcopy) restart",
+    r"^nmcli con\S* (reload|up|down)",
+    r"^netplan apply|^ifreload",
+    r"^ibportstate .* (reset|disable)$",
+    r"^devlink dev reload ",
+];
+
+/// What is wrong with a remedy: a command that disrupts, and no step up to it says to drain.
+fn undrained(fix: &str, disruptive: &[Regex]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut before = String::new();
+    for (at, part) in fix.split('`').enumerate() {
+        before.push_str(part);
+        if at % 2 == 1
+            && disruptive.iter().any(|pattern| pattern.is_match(part))
+            && !before.to_lowercase().contains("drain")
+        {
+            wrong.push(part.to_owned());
+        }
+    }
+    wrong
+}
+
+#[test]
+fn a_step_that_disrupts_says_to_drain_first() {
+    let patterns = DISRUPTIVE.iter();
+    let disruptive: Vec<Regex> = patterns.map(|one| Regex::new(one).unwrap()).collect();
+    assert_eq!(
+        undrained(
+            "1. Look:\n   `ls`\n2. Reset it:\n   `nvidia-smi --gpu-reset`",
+            &disruptive
+        ),
+        ["nvidia-smi --gpu-reset"]
+    );
+    let catalogue = Catalogue::embedded().unwrap();
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for check in &catalogue.checks {
+        let fix = check.advice().fix.as_written().to_string();
+        for command in fix.split('`').skip(1).step_by(2) {
+            let kinds = disruptive.iter().enumerate();
+            seen.extend(
+                kinds
+                    .filter(|(_, one)| one.is_match(command))
+                    .map(|(kind, _)| kind),
+            );
+        }
+        for command in undrained(&fix, &disruptive) {
+            wrong.push(format!("{}: {command}", check.case));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let unseen = (0..disruptive.len()).filter(|kind| !seen.contains(kind));
+    let unseen: Vec<&Regex> = unseen.map(|kind| &disruptive[kind]).collect();
+    assert!(unseen.is_empty(), "no remedy has a command like {unseen:?}");
 }
