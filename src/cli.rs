@@ -9,8 +9,10 @@ pub mod completions;
 pub mod deferred;
 pub mod expect;
 pub mod explain;
+mod explain_json;
 mod explain_page;
 pub mod fabric;
+mod fact_names;
 #[cfg(test)]
 mod fact_use_tests;
 pub mod facts;
@@ -28,6 +30,7 @@ pub mod reach;
 pub mod record;
 pub mod require;
 pub mod schema;
+pub mod short_help;
 mod site_checks;
 mod site_config;
 pub mod spelling;
@@ -40,7 +43,7 @@ pub mod waive;
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::examine::budget::{self, ClusterMemory, Foreign};
 use crate::examine::given::{Given, MachineRequest};
@@ -81,6 +84,9 @@ pub struct Cli {
         help_heading = "Global options"
     )]
     pub config: Option<PathBuf>,
+    /// Print help with all options
+    #[arg(long, action = ArgAction::HelpLong, global = true, hide = true)]
+    pub help_all: Option<bool>,
 }
 
 /// When to use colour.
@@ -281,7 +287,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     if let Some(path) = cli.config {
         site_config::set_path(path);
     }
-    let command = match cli.command {
+    let mut command = match cli.command {
         Some(command) => command,
         // Without one, this node is examined.
         None => match Cli::try_parse_from(["rdma-doctor", "check"])?.command {
@@ -289,6 +295,9 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
             None => anyhow::bail!("no subcommand"),
         },
     };
+    if let Command::Check(args) = &mut command {
+        args.find_recordings();
+    }
     match foreign(&command) {
         Some(foreign) => budget::foreign(&foreign, &StandardError, || run_command(&command)),
         None => run_command(&command),
@@ -304,7 +313,7 @@ fn foreign(command: &Command) -> Option<Foreign> {
         Command::Fabric(args) => return Some(args.foreign()),
         Command::Test(_) => return Some(Foreign::of_several(ClusterMemory::default())),
         Command::Expect(_) => true,
-        Command::Facts(args) => args.node.recording.is_some(),
+        Command::Facts(args) => args.is_of_recording(),
         Command::Topo(args) => args.node.recording.is_some(),
         Command::NcclEnv(args) => args.recording.is_some(),
         Command::Triage(args) => args.recording.is_some(),

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use rdma_doctor::cli::record::{self, ProbeArgs};
-use rdma_doctor::cli::{self, Cli, output, spelling, version};
+use rdma_doctor::cli::{self, Cli, output, short_help, spelling, version};
 use rdma_doctor::exit::Exit;
 use rdma_doctor::live::worker::{self, measure};
 use rdma_doctor::live::{library_process, start};
@@ -113,9 +114,14 @@ fn run() -> ExitCode {
     }
     let args = spelling::current(std::env::args_os());
     output::set_ascii(&args);
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         Err(error) => {
+            let is_help = error.kind() == ErrorKind::DisplayHelp;
+            if let Some(help) = short_help::of(&args).filter(|_| is_help) {
+                let printed = output::print(|out| write!(out, "{help}"));
+                return cli::ended(printed.map(|()| Exit::Healthy)).into();
+            }
             // Where the terminal is gone there is nobody to tell.
             let _ = error.print();
             let exit = if error.use_stderr() {

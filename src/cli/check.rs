@@ -1,7 +1,7 @@
 //! `rdma-doctor check`: from a machine, or its recording, to a verdict.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -16,8 +16,10 @@ use crate::examine::examination::{Checks, Examination};
 use crate::examine::examine;
 use crate::examine::given::{Given, LaunchRequest};
 use crate::exit::Exit;
+use crate::live::{self, files};
 use crate::nodeset;
-use crate::report::{Report, json, text};
+use crate::report::json::{self, ReportJson};
+use crate::report::{Report, plural, text};
 use crate::terminal;
 
 /// Judge this machine, a copied tree, or recordings.
@@ -77,11 +79,43 @@ impl CheckArgs {
         })
     }
 
+    /// Puts the recordings in a directory in its place, if there are some; what else is in it is no part of them.
+    pub(super) fn find_recordings(&mut self) {
+        let given = std::mem::take(&mut self.recordings);
+        for path in given {
+            let files = match files::is_directory(&path) {
+                true => files::input_files_in(&path).unwrap_or_default(),
+                false => Vec::new(),
+            };
+            let (recordings, others): (Vec<_>, Vec<_>) =
+                files.into_iter().partition(|file| is_recording(file));
+            if recordings.is_empty() {
+                self.recordings.push(path);
+                continue;
+            }
+            if !others.is_empty() {
+                let (path, others) = (terminal::path(&path), others.len() as u64);
+                terminal::say(&format!(
+                    "rdma-doctor: {path}: judging {}; left out: {} (name them to judge them too)",
+                    plural(recordings.len() as u64, "recording"),
+                    plural(others, "other file"),
+                ));
+            }
+            self.recordings.extend(recordings);
+        }
+    }
+
     /// The nodes that --expect names.
     pub(super) fn expected(&self) -> Result<Option<Vec<String>>, BadUsage> {
         let names = self.expect.as_deref().map(nodeset::expand).transpose();
         names.map_err(|e| BadUsage(format!("--expect: {e}")))
     }
+}
+
+/// Whether a file is a recording, by its name and by how it begins.
+fn is_recording(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    (name.ends_with(".jsonl") || name.ends_with(".zst")) && live::log::is_recording(file)
 }
 
 /// What only this machine answers to goes with no hosts.
@@ -192,7 +226,8 @@ fn show(args: &CheckArgs, reports: &[Report]) -> anyhow::Result<()> {
             let named = args.recordings.iter().zip(many);
             let named = named.map(|(path, report)| (terminal::path(path), report));
             let named: Vec<_> = named.collect();
-            (args.judge).write_each(&named, text, |out| output::write_json(out, &many))
+            let each: Vec<ReportJson<'_>> = many.iter().map(ReportJson::of).collect();
+            (args.judge).write_each(&named, text, |out| output::write_json(out, &each))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments of a subcommand, defined when it is the one that was asked for: to define those of all takes longer than to read most recordings.
 
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
@@ -16,6 +16,12 @@ impl<T> Deref for Deferred<T> {
 
     fn deref(&self) -> &T {
         &self.0
+    }
+}
+
+impl<T> DerefMut for Deferred<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
     }
 }
 

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use crate::terminal::Paint;
 use clap::Args;
 
+use super::explain_json;
 use super::explain_page::checks_7;
 use super::input::{BadInput, bad_usage};
-use super::{SelectArgs, input, output};
+use super::{Format, SelectArgs, input, output};
 use crate::check::{
     Area, Catalogue, Check, Example, Expected, Required, Variant, glob_fits, try_example,
 };
@@ -27,6 +28,9 @@ pub struct ExplainArgs {
     /// Write the manual page of all checks, rdma-doctor-checks(7)
     #[arg(long, conflicts_with = "id")]
     pub man: bool,
+    /// The output's format; of an area its checks
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
     /// Directories with further checks.
     #[command(flatten)]
     pub select: SelectArgs,
@@ -56,6 +60,18 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let asked = args.id.join(" ").to_lowercase();
     let area = catalogue.areas.iter().find(|area| *area.name == *asked);
     let found = found(&catalogue, &asked);
+    if args.format == Format::Json {
+        let of_area = |area: &Area| {
+            let checks = catalogue.checks.iter();
+            checks.filter(|check| check.area == area.name).collect()
+        };
+        let meant: Vec<&Check> = area.map_or(found, of_area);
+        if meant.is_empty() {
+            return Err(bad_usage(not_found(&catalogue, &asked)));
+        }
+        output::print_json(&explain_json::objects(&meant))?;
+        return Ok(Exit::Healthy);
+    }
     match (area, found.as_slice()) {
         (Some(area), _) => output::print(|out| explain_area(out, area, &catalogue))?,
         (None, []) => return Err(bad_usage(not_found(&catalogue, &asked))),

@@ -7,7 +7,9 @@ use crate::terminal::Paint;
 use clap::Args;
 use serde_json::{Map, Value as Json, json};
 
-use super::{Format, NodeArgs, input, output};
+use super::fact_names::{self, FactNames};
+use super::input::bad_usage;
+use super::{AskArgs, Format, NodeArgs, input, output};
 use crate::examine::{many, one};
 use crate::exit::Exit;
 use crate::fact::{Fact, Facts, Subject, Type};
@@ -19,14 +21,17 @@ use crate::terminal;
 /// Show the facts of this machine or of a recording, or the schema of all facts.
 #[derive(Debug, Args)]
 pub struct FactsArgs {
-    /// Which node.
+    /// The recording to read in place of this machine; and the facts to show, as port.state, gpu or 'gpu.ecc_*'
+    #[arg(value_name = "RECORDING|NAME")]
+    pub words: Vec<PathBuf>,
+    /// How a machine is asked.
     #[command(flatten)]
-    pub node: NodeArgs,
+    pub ask: AskArgs,
     /// List every fact that there can be, with type, meaning and source
-    #[arg(long, conflicts_with = "recording")]
+    #[arg(long)]
     pub list: bool,
     /// Print the JSON Schema of the output of --format json
-    #[arg(long, conflicts_with_all = ["recording", "list"])]
+    #[arg(long, conflicts_with_all = ["words", "list"])]
     pub schema: bool,
     /// Show only what differs from this recording, facts and findings: of a login shell, of a neighbour, of last week. Status 1 if something does
     #[arg(long, value_name = "RECORDING", conflicts_with_all = ["list", "schema"])]
@@ -36,6 +41,32 @@ pub struct FactsArgs {
     pub format: Format,
 }
 
+impl FactsArgs {
+    /// Whether a recording is read in place of this machine.
+    pub fn is_of_recording(&self) -> bool {
+        let words = fact_names::taken_apart(&self.words);
+        matches!(words, Ok((_, Some(_))))
+    }
+
+    /// The facts that are meant, and the node of which.
+    fn asked(&self) -> anyhow::Result<(FactNames, NodeArgs)> {
+        let (names, recording) = fact_names::taken_apart(&self.words)?;
+        let ask = &self.ask;
+        let asks = ask.root.is_some()
+            || ask.sample.is_some()
+            || ask.nccl.is_some()
+            || ask.job.is_some()
+            || ask.no_rehearsal;
+        if recording.is_some() && (asks || self.list) {
+            let why = "a recording has its answers: --list, --root, --sample, --nccl, --as and \
+                       --no-rehearsal are without one";
+            return Err(bad_usage(why));
+        }
+        let ask = ask.clone();
+        Ok((names, NodeArgs { recording, ask }))
+    }
+}
+
 /// Runs the subcommand. With --diff the status is 1 where something differs.
 ///
 /// # Errors
@@ -43,18 +74,20 @@ pub struct FactsArgs {
 /// Unreadable input, an output that cannot be written.
 pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
     let is_json = args.format == Format::Json;
+    let (names, node) = args.asked()?;
     if args.schema {
         output::print_json(&schema())?;
     } else if args.list && is_json {
-        output::print_json(&list_json())?;
+        output::print_json(&list_json(&names))?;
     } else if args.list {
-        output::print(list)?;
+        output::print(|out| list(out, &names))?;
     } else if let Some(path) = &args.diff {
         let recorded = input::open(&[path])?;
-        let examined = input::recordings(&args.node)?;
+        let examined = input::recordings(&node)?;
         let pseudonyms = recorded.iter().chain(&examined).any(|r| r.header.redacted);
         let ((there, _), (here, _)) = (one::facts(&recorded), one::facts(&examined));
-        let found = differences(&there, &here, pseudonyms);
+        let mut found = differences(&there, &here, pseudonyms);
+        found.retain(|one| names.hold(one.subject, one.fact.unwrap_or_default()));
         let (catalogue, policy) = (input::site_catalogue()?, Policy::default());
         let report = |all: &[_]| many::judged(&catalogue, all, &policy);
         let findings = Expectation::of(&report(&recorded), None).changes(&report(&examined));
@@ -70,21 +103,28 @@ pub fn run(args: &FactsArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Warnings);
         }
     } else {
-        let (facts, _) = input::node(&args.node)?;
+        let (facts, _) = input::node(&node)?;
         if is_json {
-            output::print_json(&facts_json(&facts))?;
+            output::print_json(&facts_json(&facts, &names))?;
         } else {
-            output::print(|out| show(out, &facts))?;
+            output::print(|out| show(out, &facts, &names))?;
         }
     }
     Ok(Exit::Healthy)
 }
 
-fn list(out: &mut dyn Write) -> io::Result<()> {
+fn list(out: &mut dyn Write, names: &FactNames) -> io::Result<()> {
     for subject in Subject::ALL {
         let schema = subject.schema();
+        let facts = schema.facts.iter();
+        let mut meant = facts
+            .filter(|fact| names.hold(schema.name, fact.name))
+            .peekable();
+        if meant.peek().is_none() {
+            continue;
+        }
         writeln!(out, "{}: {}", schema.name.bold(), schema.doc.trim())?;
-        for fact in schema.facts {
+        for fact in meant {
             writeln!(out, "  {}.{}: {}", schema.name, fact.name, fact.ty)?;
             writeln!(out, "      {}", fact.doc.trim().dimmed())?;
         }
@@ -92,10 +132,12 @@ fn list(out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn list_json() -> Json {
+fn list_json(names: &FactNames) -> Json {
     let facts = Subject::ALL.iter().flat_map(|subject| {
         let schema = subject.schema();
-        schema.facts.iter().map(move |fact| {
+        let facts = schema.facts.iter();
+        let meant = facts.filter(move |fact| names.hold(schema.name, fact.name));
+        meant.map(move |fact| {
             json!({
                 "fact": format!("{}.{}", schema.name, fact.name),
                 "type": fact.ty.to_string(),
@@ -107,9 +149,12 @@ fn list_json() -> Json {
     facts.collect()
 }
 
-fn show(out: &mut dyn Write, facts: &Facts) -> io::Result<()> {
+fn show(out: &mut dyn Write, facts: &Facts, names: &FactNames) -> io::Result<()> {
     let mut last = None;
     for (id, name, fact) in all_facts(facts) {
+        if !names.hold(facts.subject(id).name(), name) {
+            continue;
+        }
         if last != Some(id) {
             writeln!(
                 out,
@@ -159,10 +204,13 @@ fn show_differences(
     Ok(())
 }
 
-fn facts_json(facts: &Facts) -> Json {
+fn facts_json(facts: &Facts, names: &FactNames) -> Json {
     let mut instances: Vec<Json> = Vec::new();
     let mut last = None;
     for (id, name, fact) in all_facts(facts) {
+        if !names.hold(facts.subject(id).name(), name) {
+            continue;
+        }
         if last != Some(id) {
             instances.push(json!({
                 "subject": facts.subject(id).name(),

@@ -477,6 +477,23 @@ pub fn list_input(dir: &Path, extension: &str) -> std::io::Result<Vec<std::path:
     Ok(found)
 }
 
+/// The files directly in a directory that the user named, sorted.
+#[expect(clippy::disallowed_methods, reason = "an input named by the user")]
+pub fn input_files_in(dir: &Path) -> std::io::Result<Vec<std::path::PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            found.push(entry.path());
+        }
+        if found.len() > FILES_LIMIT {
+            return Err(std::io::Error::other("it has too many files"));
+        }
+    }
+    small_sort::by(&mut found, Ord::cmp);
+    Ok(found)
+}
+
 /// Whether a descriptor leads to a terminal.
 pub fn is_terminal(fd: BorrowedFd<'_>) -> bool {
     rustix::termios::isatty(fd)

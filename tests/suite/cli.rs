@@ -1,5 +1,6 @@
 //! The binary as its user meets it: every exit status, closed pipes, hostile input, what it leaves behind.
 
+use crate::place::Scratch;
 use crate::process::run_doctor as doctor;
 use crate::process::wait_until;
 use std::io::Write;
@@ -21,6 +22,34 @@ fn file(name: &str, content: &[u8]) -> String {
 }
 
 const HEAD: &str = "{\"rdma-doctor-recording\":\"1.0\",\"node\":\"n1\"}\n";
+
+/// The recordings in a directory are judged, and what else is in it is counted.
+#[test]
+fn a_directory_of_recordings_is_those_recordings() {
+    let scratch = Scratch::new("recordings");
+    for name in ["rxe-healthy.jsonl.zst", "vm-without-rdma.jsonl.zst"] {
+        std::fs::copy(fixture(name), scratch.join(name)).unwrap();
+    }
+    std::fs::write(scratch.join("notes.txt"), "nothing of it is read\n").unwrap();
+    let path = scratch.to_str().unwrap();
+    let both = doctor(&["check", "--json", path]);
+    let report: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
+    assert_eq!(report["nodes"].as_array().unwrap().len(), 2, "{report}");
+    let said = String::from_utf8(both.stderr).unwrap();
+    assert!(
+        said.contains("2 recordings; left out: 1 other file"),
+        "{said}"
+    );
+    let each = doctor(&["check", "--each", "-q", path]);
+    assert_eq!(String::from_utf8(each.stdout).unwrap().lines().count(), 2);
+    std::fs::remove_file(scratch.join("notes.txt")).unwrap();
+    let quiet = doctor(&["check", "--json", path]);
+    assert!(
+        quiet.stderr.is_empty(),
+        "{:?}",
+        String::from_utf8(quiet.stderr)
+    );
+}
 
 #[test]
 fn an_output_into_a_directory_that_is_not_there_is_usage() {

@@ -81,7 +81,7 @@ fn removed_spellings_work_with_a_notice() {
 
 #[test]
 fn help_has_options_by_what_they_are_for_and_each_status() {
-    let check = said(&["check", "--help"]);
+    let check = said(&["check", "--help-all"]);
     for heading in [
         "This machine:",
         "Several nodes:",
@@ -94,6 +94,114 @@ fn help_has_options_by_what_they_are_for_and_each_status() {
         let help = said(&[command, "--help"]);
         assert!(help.contains(", 1 "), "{help}");
     }
+}
+
+#[test]
+fn help_is_short_and_help_all_has_every_option() {
+    for command in [
+        "check",
+        "log",
+        "job",
+        "fabric",
+        "triage",
+        "bench all-reduce",
+        "bench pairs",
+        "ablate",
+        "advise",
+        "record",
+    ] {
+        let words =
+            |last: &'static str| -> Vec<&str> { command.split(' ').chain([last]).collect() };
+        let (short, all) = (said(&words("--help")), said(&words("--help-all")));
+        assert!(short.lines().count() < 60, "{short}");
+        assert_eq!(said(&words("-h")), short);
+        let options = |help: &str| -> Vec<String> {
+            let lines = help.lines().map(str::trim_start);
+            let lines = lines.filter(|line| line.starts_with('-'));
+            let words = lines.flat_map(|line| line.split([' ', ',', '=']).take(3));
+            let long = words.filter(|word| word.starts_with("--") && word.len() > 2);
+            long.map(str::to_owned).collect()
+        };
+        let (common, every) = (options(&short), options(&all));
+        assert!(common.len() > 3, "{short}");
+        assert!(
+            common.iter().all(|option| every.contains(option)),
+            "{common:?} {every:?}"
+        );
+        let hidden = format!(
+            "{} more options: rdma-doctor {command} --help-all",
+            every.len() - common.len()
+        );
+        assert!(short.contains(&hidden), "{hidden}: {short}");
+    }
+    let check = said(&["check", "--help"]);
+    assert_eq!(said(&["help", "check"]), check);
+    for state in ["examined", "in part", "not examined", "none here"] {
+        assert!(check.contains(state), "{check}");
+    }
+}
+
+#[test]
+fn facts_are_shown_by_name() {
+    let recording = fixture("rxe-no-address.jsonl");
+    let one = said(&["facts", "port.state", &recording]);
+    assert!(one.starts_with("port rxe0/1\n  state = active "), "{one}");
+    assert_eq!(one.lines().count(), 2);
+    let all = said(&["facts", &recording, "port", "gid.*"]);
+    let subjects = all.lines().filter(|line| !line.starts_with(' '));
+    assert!(
+        subjects
+            .clone()
+            .all(|line| line.starts_with("port ") || line.starts_with("gid "))
+    );
+    assert!(subjects.count() > 1, "{all}");
+    let json = said(&["facts", "--json", "port.state", &recording]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json[0]["facts"].as_object().unwrap().len(), 1);
+    let near = said(&["facts", "port.stat"]);
+    assert!(near.contains("nearest is `port.state`"), "{near}");
+    let listed = said(&["facts", "--list", "port.state"]);
+    assert!(
+        listed.contains("port.state: ") && !listed.contains("port.rate"),
+        "{listed}"
+    );
+    let both = run(&["facts", &recording, "--root", "/"], "C.UTF-8");
+    assert_eq!(both.status.code(), Some(64));
+}
+
+#[test]
+fn checks_are_explained_as_objects() {
+    let of_one = said(&["explain", "--json", "link/rate-degraded"]);
+    let cases: serde_json::Value = serde_json::from_str(&of_one).unwrap();
+    let first = &cases[0];
+    assert_eq!(first["id"], "link/rate-degraded");
+    assert_eq!(first["severity"], "error");
+    for key in [
+        "title", "fails", "finding", "why", "fix", "reads", "area", "subject",
+    ] {
+        assert!(!first[key].is_null(), "{key}: {first}");
+    }
+    let all: serde_json::Value = serde_json::from_str(&said(&["explain", "--json"])).unwrap();
+    let ids = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap());
+    let ids: std::collections::BTreeSet<&str> = ids.collect();
+    let listed = said(&["explain"]);
+    assert!(
+        listed.ends_with(&format!("{} checks\n", ids.len())),
+        "{}",
+        ids.len()
+    );
+    let area: serde_json::Value =
+        serde_json::from_str(&said(&["explain", "--json", "ports"])).unwrap();
+    assert!(
+        area.as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["area"] == "ports")
+    );
 }
 
 #[test]
