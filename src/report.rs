@@ -27,11 +27,13 @@ mod remedy;
 pub mod sarif;
 mod shortened;
 mod status;
+mod summary;
 pub mod test_run;
 pub mod text;
 pub mod topology;
 pub mod triage;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -53,7 +55,7 @@ use crate::whole::{Contribution, area_line};
 use contents::Contents;
 
 /// Version of the JSON form: `major.minor`. Fields are added in a minor version; a major one changes or removes some.
-pub const SCHEMA: &str = "rdma-doctor-report/2.3";
+pub const SCHEMA: &str = "rdma-doctor-report/2.4";
 
 /// A form of the report that one tool reads.
 #[derive(Debug)]
@@ -219,6 +221,20 @@ impl Report {
         self.damage.push(why.into());
     }
 
+    /// How many findings of this severity are listed: what several subjects share counts once, what follows from
+    /// another finding is beneath it, and a note on which nobody acts does not count.
+    pub fn listed(&self, severity: Severity) -> usize {
+        let listed = self.causes.iter().chain(&self.notes);
+        let of_severity = listed.filter(|one| one.severity == severity.word() && !one.background);
+        of_severity.count()
+    }
+
+    /// How many checks could not run, on one subject or more.
+    pub fn open_checks(&self) -> usize {
+        let checks: BTreeSet<&str> = self.open.iter().map(|one| one.check.as_str()).collect();
+        checks.len()
+    }
+
     /// The exit status as a value.
     pub fn exit(&self) -> Exit {
         Exit::from_code(self.exit.into())
@@ -258,6 +274,7 @@ pub(crate) mod testing {
             place: 0,
             is_shown_in_several_ways: false,
             severity: "error",
+            background: false,
             subject: "n".into(),
             subjects: vec!["n".into()],
             nodes: Vec::new(),
@@ -291,7 +308,9 @@ mod schema {
     #[expect(clippy::disallowed_methods, reason = "the project's own files")]
     fn the_schema_of_reports_is_that_of_the_types() {
         let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-        let mut schema = settings.into_generator().into_root_schema_for::<Report>();
+        let mut schema = settings
+            .into_generator()
+            .into_root_schema_for::<json::ReportJson<'_>>();
         schema.insert("$id".into(), format!("urn:rdma-doctor:{SCHEMA}").into());
         let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));

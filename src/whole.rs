@@ -7,6 +7,7 @@ mod damage;
 mod evidence;
 mod failure;
 mod given;
+mod inventory;
 mod node_head;
 mod open_question;
 pub mod peers;

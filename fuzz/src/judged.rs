@@ -19,6 +19,7 @@ const DETAILS: [Detail; 3] = [
     Detail {
         quiet: true,
         verbose: false,
+        notes: false,
         all: false,
         open: false,
         height: None,
@@ -26,6 +27,7 @@ const DETAILS: [Detail; 3] = [
     Detail {
         quiet: false,
         verbose: true,
+        notes: true,
         all: true,
         open: true,
         height: Some(20),
@@ -33,6 +35,7 @@ const DETAILS: [Detail; 3] = [
     Detail {
         quiet: false,
         verbose: false,
+        notes: false,
         all: false,
         open: false,
         height: None,

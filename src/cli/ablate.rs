@@ -36,6 +36,7 @@ use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::probe::collective;
 use crate::report::ablation::{self as answer, Ablation};
 use crate::report::html::{self, charts};
+use crate::report::json::ReportJson;
 use crate::report::{self, Finding, Policy, Report};
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line};
@@ -355,7 +356,7 @@ fn show(
         MeasurementFormat::Text => output::print(text)?,
         MeasurementFormat::Json => {
             let mut value = serde_json::to_value(&ablation)?;
-            value["report"] = serde_json::to_value(&report)?;
+            value["report"] = serde_json::to_value(ReportJson::of(&report))?;
             output::print_json(&value)?;
         }
     }

@@ -38,6 +38,9 @@ pub struct JudgeArgs {
     /// Show all causes in full, and all notes
     #[arg(long)]
     pub all: bool,
+    /// Show notes on which nobody acts, too
+    #[arg(long)]
+    pub notes: bool,
     /// List what could not be judged, by what would supply it
     #[arg(long)]
     pub open: bool,
@@ -85,6 +88,7 @@ impl JudgeArgs {
             quiet: self.quiet,
             verbose: self.verbose,
             all: self.all,
+            notes: self.notes,
             open: self.open,
             height: output::height().filter(|_| self.output.is_none()),
         }

@@ -26,6 +26,7 @@ use crate::measure::plan::run::Backend;
 use crate::measure::run::ablation::{AblationRequest, measure_arms};
 use crate::nccl_log::Digest;
 use crate::probe::nccl_log;
+use crate::report::json::ReportJson;
 use crate::report::{ablation as matrix, text};
 use crate::source::recording::Recording;
 
@@ -130,7 +131,7 @@ pub fn run(args: &TriageArgs) -> anyhow::Result<Exit> {
         text::body(out, report, detail, width, Vec::new())
     };
     let shown_json = |out: &mut dyn Write| {
-        let mut value = serde_json::to_value(report)?;
+        let mut value = serde_json::to_value(ReportJson::of(report))?;
         value["answer"] = serde_json::to_value(&triage.answer)?;
         value["measured"] = serde_json::to_value(&triage.ablation)?;
         value["not_measured"] = serde_json::to_value(&triage.why)?;

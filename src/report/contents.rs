@@ -37,7 +37,10 @@ impl Contents {
     pub(super) fn into_report(mut self, catalogue: &Catalogue, policy: &Policy) -> Report {
         let causes = std::mem::take(&mut self.causes).into_iter();
         let is_note = |one: &Finding| catalogue.checks[one.place].severity == Severity::Note;
-        let (notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
+        let (mut notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
+        for note in &mut notes {
+            note.background = note.is_background();
+        }
         self.causes = causes;
         let mut status = status(catalogue, &self.said, &notes, policy);
         // If the question is asked and has no answer, nothing is healthy.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::check::{Catalogue, Severity};
+use crate::check::{Catalogue, Check, Severity};
 use crate::sentence::{self, Sentence};
 use crate::whole::{EvidenceLine, Failure};
 
@@ -20,6 +20,9 @@ pub struct Finding {
     pub(super) is_shown_in_several_ways: bool,
     /// `error`, `warning` or `note`.
     pub severity: &'static str,
+    /// Whether it is a note on which nobody acts: text lists it with `--notes` only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
     /// For what the check fails; the first if there are several.
     pub subject: String,
     /// All for which it fails.
@@ -49,12 +52,22 @@ pub struct Finding {
     pub consequences: Vec<Consequence>,
 }
 
+/// The name of the checks whose notes nobody acts on.
+const BACKGROUND: &str = "background";
+
 impl Finding {
     /// Makes it as severe as this, if it is less.
     pub(super) fn raise_to(&mut self, severity: &'static str) {
         if Severity::from_word(severity) < Severity::from_word(self.severity) {
             self.severity = severity;
+            self.background = false;
         }
+    }
+
+    /// Whether only `--notes` lists it: what somebody acts on never hides beneath it.
+    pub(super) fn is_background(&self) -> bool {
+        let is_note = |one: &Consequence| one.severity == Severity::Note.word();
+        self.background && self.consequences.iter().all(is_note)
     }
 }
 
@@ -72,6 +85,11 @@ pub struct Consequence {
     #[serde(flatten, serialize_with = "sentence::flattened")]
     #[cfg_attr(test, schemars(with = "sentence::SaidJson"))]
     pub sentence: Sentence,
+}
+
+/// Whether it is a note on which nobody acts.
+fn is_background(check: &Check) -> bool {
+    check.severity == Severity::Note && check.is_named(BACKGROUND)
 }
 
 /// The findings of these failures, which follow what explains them. `several` says whether each
@@ -111,6 +129,7 @@ pub(super) fn findings(
                     cause.subjects.push(subject);
                 }
                 cause.is_shown_in_several_ways |= cause.place != failure.check;
+                cause.background &= is_background(check);
                 cause.further.push(failure.sentence);
             }
             _ => findings.push(leading(catalogue, failure, subject)),
@@ -128,6 +147,7 @@ fn leading(catalogue: &Catalogue, failure: Failure, subject: String) -> Finding 
         place: failure.check,
         is_shown_in_several_ways: false,
         severity: failure.severity.word(),
+        background: is_background(check),
         subject: subject.clone(),
         subjects: vec![subject],
         nodes: Vec::new(),

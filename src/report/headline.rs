@@ -79,7 +79,8 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let is_alone = causes.is_empty() && contents.said.damage.is_empty();
     let quoted = unknown_failure(notes).filter(|_| is_text && is_alone);
     // So does a note, where what was given could have shown no error.
-    let noted = notes.first().filter(|_| is_alone && is_blind);
+    let noted = notes.iter().find(|note| !note.background);
+    let noted = noted.filter(|_| is_alone && is_blind);
     let Some(first) = found.or(quoted).or(noted) else {
         return fitted(&why, &[], Sentence::new(Vec::new()));
     };
@@ -234,7 +235,7 @@ fn without_cause(status: &str, contents: &Contents, notes: &[Finding]) -> Senten
         1 => ", one finding waived".into(),
         n => format!(", {n} findings waived"),
     };
-    let noted = match notes.len() {
+    let noted = match notes.iter().filter(|note| !note.background).count() {
         0 => waived,
         1 => format!(", one note{waived}"),
         n => format!(", {n} notes{waived}"),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::fit::fit;
 use super::shortened::shortened;
 use super::{Report, ToolFormat};
+use crate::check::Severity;
 use crate::exit::Exit;
 use crate::sentence::Sentence;
 
@@ -95,16 +96,15 @@ pub fn nagios(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         Exit::Errors => "CRITICAL",
         _ => "UNKNOWN",
     };
-    let counts = &report.counts;
     writeln!(
         out,
-        "RDMA {status} - {} | errors={};;0:0 warnings={};0:0; unknown={} passed={} checks={} time={:.3}s",
+        "RDMA {status} - {} | errors={};;0:0 warnings={};0:0; notes={} open={} checks={} time={:.3}s",
         plain(&report.headline.to_string()),
-        counts.errors,
-        counts.warnings,
-        counts.unknown,
-        counts.passes,
-        counts.checks,
+        report.listed(Severity::Error),
+        report.listed(Severity::Warning),
+        report.listed(Severity::Note),
+        report.open_checks(),
+        report.counts.checks,
         report.seconds,
     )?;
     for area in report.areas.iter().filter(|area| area.is_wanting()) {
@@ -224,7 +224,7 @@ mod tests {
             assert_eq!(
                 line,
                 format!(
-                    "RDMA {status} - the headline | errors=0;;0:0 warnings=0;0:0; unknown=0 passed=0 checks=0 time=0.250s\n"
+                    "RDMA {status} - the headline | errors=0;;0:0 warnings=0;0:0; notes=0 open=0 checks=0 time=0.250s\n"
                 )
             );
         }

@@ -376,6 +376,7 @@ impl DiagnosedFinding {
             own.fix = with_steps_of(&own.fix, &other.fix);
             own.is_shown_in_several_ways = true;
         }
+        own.background &= other.background;
         own.subjects.extend(other.subjects);
         own.further.push(other.sentence);
         own.further.extend(other.further);

@@ -1,10 +1,11 @@
 //! The report as metrics, for node_exporter's textfile collector. Source: Prometheus, "Exposition formats".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use super::{Report, ToolFormat};
+use crate::check::Severity;
 use crate::diagnosis::areas::AreaState;
 
 /// The format.
@@ -17,10 +18,12 @@ pub const FORMAT: ToolFormat = ToolFormat {
     exit: Report::exit,
 };
 
+/// So many subjects of a check are named.
+const SUBJECTS: usize = 16;
+
 /// Writes the metrics.
 ///
-/// A finding is a metric for each check, not for each port or GPU: what fails for all of them is one thing, and names that come and go are what a
-/// time series database suffers from.
+/// Names that come and go are what a time series database suffers from: of a check the first few subjects are named.
 ///
 /// # Errors
 ///
@@ -30,18 +33,28 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     gauge(out, "status", help, [sample(&[], report.exit)])?;
     let version = sample(&[("version", report.doctor)], 1);
     gauge(out, "info", "The program's version.", [version])?;
-    let counts = &report.counts;
-    let verdicts = [
-        ("passes", counts.passes),
-        ("error", counts.errors),
-        ("warning", counts.warnings),
-        ("note", counts.notes),
-        ("waived", counts.waived),
-        ("unknown", counts.unknown),
-        ("does-not-apply", counts.does_not_apply),
+    let background = report.notes.iter().filter(|note| note.background).count();
+    let findings = [
+        ("error", report.listed(Severity::Error)),
+        ("warning", report.listed(Severity::Warning)),
+        ("note", report.listed(Severity::Note)),
+        ("background", background),
+        ("waived", report.waived.len()),
     ];
-    let verdicts = verdicts.map(|(kind, count)| sample(&[("kind", kind)], count));
-    gauge(out, "verdicts", "Verdicts of each kind.", verdicts)?;
+    let findings = findings.map(|(severity, count)| sample(&[("severity", severity)], count));
+    let help = "Findings as the report lists them: what follows from another one does not count.";
+    gauge(out, "findings", help, findings)?;
+    let checks = [
+        ("all", report.counts.checks),
+        ("open", report.open_checks()),
+    ];
+    let checks = checks.map(|(state, count)| sample(&[("state", state)], count));
+    gauge(
+        out,
+        "checks",
+        "Checks, and those that could not run.",
+        checks,
+    )?;
     let help = "Areas of the node: 1 for the state that each has.";
     let areas = report.areas.iter().flat_map(|area| {
         AreaState::ALL.iter().map(|state| {
@@ -51,22 +64,38 @@ pub fn write(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     });
     gauge(out, "area", help, areas)?;
     // A check may be a root cause for one port and the consequence of another for the next.
-    let mut findings: BTreeMap<(&str, &str, bool), usize> = BTreeMap::new();
+    let mut findings: BTreeMap<(&str, &str, bool), BTreeSet<&str>> = BTreeMap::new();
     for cause in report.causes.iter().chain(&report.notes) {
-        let of_cause = (&*cause.check, cause.severity, true);
-        *findings.entry(of_cause).or_default() += cause.subjects.len();
+        let of_cause = findings
+            .entry((&*cause.check, cause.severity, true))
+            .or_default();
+        of_cause.extend(cause.subjects.iter().map(String::as_str));
         for one in &cause.consequences {
-            let consequence = (&*one.check, one.severity, false);
-            *findings.entry(consequence).or_default() += 1;
+            let consequence = findings
+                .entry((&*one.check, one.severity, false))
+                .or_default();
+            consequence.insert(&one.subject);
         }
     }
-    let help = "For how many subjects a check fails, and whether it is a root cause.";
+    let help = "1 for each subject for which a check fails, and whether it is a root cause. \
+                Of many subjects the first are named, and the others counted.";
     let findings = findings
         .into_iter()
-        .map(|((check, severity, root), count)| {
+        .flat_map(|((check, severity, root), subjects)| {
             let root = if root { "true" } else { "false" };
-            let labels = [("check", check), ("severity", severity), ("root", root)];
-            sample(&labels, count)
+            let others = subjects.len().saturating_sub(SUBJECTS);
+            let named = subjects.into_iter().take(SUBJECTS).map(|name| (name, 1));
+            let others = (others > 0).then_some(("others", others));
+            let samples = named.chain(others).map(|(subject, count)| {
+                let labels = [
+                    ("check", check),
+                    ("severity", severity),
+                    ("root", root),
+                    ("subject", subject),
+                ];
+                sample(&labels, count)
+            });
+            samples.collect::<Vec<String>>()
         });
     gauge(out, "finding", help, findings)?;
     let mut waived: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -126,8 +155,9 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         for line in [
             "rdma_doctor_status 2",
-            "rdma_doctor_finding{check=\"link/rate-degraded\",severity=\"error\",root=\"true\"} 2",
-            "rdma_doctor_verdicts{kind=\"unknown\"} 0",
+            "rdma_doctor_finding{check=\"link/rate-degraded\",severity=\"error\",root=\"true\",subject=\"b\"} 1",
+            "rdma_doctor_findings{severity=\"error\"} 1",
+            "rdma_doctor_checks{state=\"open\"} 0",
             "rdma_doctor_seconds 0.25",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
@@ -144,6 +174,13 @@ mod tests {
                 );
             }
         }
+        errors.causes[0].subjects = (0..20).map(|port| format!("port {port}")).collect();
+        let mut out = Vec::new();
+        write(&mut out, &errors).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let named = text.lines().filter(|line| line.contains("subject=\"port"));
+        assert_eq!(named.count(), SUBJECTS);
+        assert!(text.contains("subject=\"others\"} 4\n"), "{text}");
         assert_eq!(label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
     }
 }

@@ -13,6 +13,7 @@ use super::headline::{HEADLINE, is_damage};
 use super::log;
 use super::remedy::{self, RemedyLine, pasted};
 use super::{Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
+use crate::check::Severity;
 use crate::exit::Exit;
 use crate::sentence::{Name, Sentence, Span};
 
@@ -25,6 +26,8 @@ pub struct Detail {
     pub verbose: bool,
     /// All causes and notes in full.
     pub all: bool,
+    /// Notes on which nobody acts, too.
+    pub notes: bool,
     /// What could not be judged, by what would supply it.
     pub open: bool,
     /// The terminal's lines: a longer report ends in its headline.
@@ -47,6 +50,12 @@ const ORIGIN: usize = 38;
 const LINES: usize = 3;
 /// What of these the ends of lines may leave empty.
 const LONGEST_WORD: usize = 30;
+/// How far an area was examined, in the words of the legend in the help of `check`, and the column behind them.
+const EXAMINED: &str = "examined";
+const IN_PART: &str = "in part";
+const NOT_EXAMINED: &str = "not examined";
+const NONE_HERE: &str = "none here";
+const STATE: usize = 14;
 /// So many commands of one step.
 const COMMANDS: usize = 8;
 
@@ -143,13 +152,16 @@ pub fn body(
         page.finding(out, cause)?;
     }
     page.in_a_line(out, report.causes.iter().skip(full), IN_A_LINE, "cause")?;
-    match detail.verbose {
-        true => report
-            .notes
-            .iter()
-            .try_for_each(|note| page.finding(out, note))?,
-        false if detail.all => page.in_a_line(out, report.notes.iter(), usize::MAX, "note")?,
-        false => page.in_a_line(out, report.notes.iter(), NOTES, "note")?,
+    let shows_all = everything || detail.notes;
+    let notes = report.notes.iter();
+    let notes: Vec<&Finding> = notes.filter(|note| shows_all || !note.background).collect();
+    if detail.verbose {
+        for note in notes {
+            page.finding(out, note)?;
+        }
+    } else {
+        let most = if shows_all { usize::MAX } else { NOTES };
+        page.in_a_line(out, notes.into_iter(), most, "note")?;
     }
     for one in &report.waived {
         let more = match one.subjects.get(1..) {
@@ -178,12 +190,6 @@ pub fn body(
         }
     }
     page.summary(out, report)
-}
-
-/// How many checks could not run.
-fn open_checks(report: &Report) -> u64 {
-    let checks: BTreeSet<&str> = report.open.iter().map(|q| q.check.as_str()).collect();
-    checks.len() as u64
 }
 
 fn label(report: &Report) -> Painted {
@@ -234,9 +240,12 @@ impl Page {
         let mut parts = vec![node.name.clone()];
         parts.extend(node.os.clone());
         parts.extend(node.kernel.clone().map(|k| format!("Linux {k}")));
-        parts.extend(node.devices.map(|n| plural(n, "RDMA device")));
         parts.extend(node.launch.clone());
         aside(out, &self.head(parts))?;
+        // What a paste holds is named output by output.
+        if node.outputs.is_empty() && !node.inventory.is_empty() {
+            self.line(out, "", 0, &Sentence::from(node.inventory.join(" · ")))?;
+        }
         if !node.outputs.is_empty() {
             let outputs = Sentence::from(format!("Read {}", node.outputs.join("; ")));
             self.line(out, "", 0, &outputs)?;
@@ -320,10 +329,10 @@ impl Page {
                 continue;
             }
             let label = match area.state {
-                "examined" => format!("{:<11}", area.state).green(),
-                "partly" => format!("{:<11}", area.state).magenta(),
-                "not-examined" => format!("{:<11}", "not seen").magenta(),
-                _ if area.is_wanting() => format!("{:<11}", "absent").magenta(),
+                "examined" => format!("{EXAMINED:<STATE$}").green(),
+                "partly" => format!("{IN_PART:<STATE$}").magenta(),
+                "not-examined" => format!("{NOT_EXAMINED:<STATE$}").magenta(),
+                _ if area.is_wanting() => format!("{NONE_HERE:<STATE$}").magenta(),
                 _ => {
                     absent.push(&area.area);
                     continue;
@@ -334,7 +343,8 @@ impl Page {
                 ("partly" | "not-examined", false) => " (not required)",
                 _ => "",
             };
-            self.line(out, &label, 13 + width, &area.sentence().then(optional))?;
+            let indent = STATE + width + 2;
+            self.line(out, &label, indent, &area.sentence().then(optional))?;
         }
         let [required, optional] = unrecorded.map(|names| names.join(", "));
         let unrecorded = match (required.is_empty(), optional.is_empty()) {
@@ -346,16 +356,16 @@ impl Page {
             )),
         };
         if let Some(unrecorded) = unrecorded {
-            let label = format!("{:<11}", "not seen").magenta().to_string();
-            self.wrap(out, &label, 11, &unrecorded.into())?;
+            let label = format!("{NOT_EXAMINED:<STATE$}").magenta().to_string();
+            self.wrap(out, &label, STATE, &unrecorded.into())?;
         }
         if !examined.is_empty() {
-            let label = format!("{:<11}", "examined").green().to_string();
-            self.wrap(out, &label, 11, &examined.join(", ").into())?;
+            let label = format!("{EXAMINED:<STATE$}").green().to_string();
+            self.wrap(out, &label, STATE, &examined.join(", ").into())?;
         }
         if !absent.is_empty() {
-            let label = format!("{:<11}", "none here");
-            self.wrap(out, &label, 11, &absent.join(", ").into())?;
+            let label = format!("{NONE_HERE:<STATE$}");
+            self.wrap(out, &label, STATE, &absent.join(", ").into())?;
         }
         match fitting(&report.areas) {
             // Damage cannot be accepted.
@@ -363,7 +373,7 @@ impl Page {
                 .wrap(
                     out,
                     "",
-                    11,
+                    STATE,
                     &format!("To accept what was examined: --require {fits}").into(),
                 ),
             _ => Ok(()),
@@ -416,15 +426,15 @@ impl Page {
             let mut own = [&finding.sentence].into_iter().chain(&finding.further);
             self.everything() || own.all(|own| own.predicate() != c.sentence.predicate())
         };
-        let hence = finding.consequences.iter().filter(is_new);
-        let hence: Vec<Sentence> = hence
+        let effects = finding.consequences.iter().filter(is_new);
+        let effects: Vec<Sentence> = effects
             .map(|c| {
                 let check = Name::of_key("check", c.check.as_str());
                 let said = c.sentence.then_optionally(" [");
                 said.then(Span::Name(check)).then("]")
             })
             .collect();
-        self.some(out, "hence", hence.into_iter())
+        self.some(out, "effect", effects.into_iter())
     }
 
     fn everything(&self) -> bool {
@@ -557,7 +567,7 @@ impl Page {
         if supplied.is_empty() || !is_wanted {
             return Ok(());
         }
-        let checks = plural(open_checks(report), "check");
+        let checks = plural(report.open_checks() as u64, "check");
         let label = format!("{}", "open     ".magenta());
         writeln!(out)?;
         self.wrap(out, &label, 9, &format!("{checks} could not run").into())?;
@@ -595,7 +605,7 @@ impl Page {
         if c.waived > 0 {
             parts.push(format!("{} waived", c.waived));
         }
-        let open = open_checks(report);
+        let open = report.open_checks();
         if self.detail.verbose {
             let failed = c.errors + c.warnings + c.notes;
             parts.push(format!(
@@ -616,22 +626,24 @@ impl Page {
     }
 
     fn summary(&self, out: &mut dyn Write, report: &Report) -> io::Result<()> {
-        // Findings as they are listed above: what several subjects share counts once, and what follows from another is beneath it.
-        let of = |severity: &str| {
-            let listed = report.causes.iter().filter(|c| c.severity == severity);
-            listed.count() as u64
-        };
         if report.open.is_empty() || !(self.detail.open || self.detail.verbose) {
             writeln!(out)?;
         }
-        if let Some(first) = report.causes.first().or(report.notes.first()) {
+        let shown = report.notes.iter().find(|note| !note.background);
+        if let Some(first) = report.causes.first().or(shown) {
             writeln!(out, "explain  rdma-doctor explain {}", first.check)?;
         }
+        let background = report.notes.iter().filter(|note| note.background).count();
+        let background = match background {
+            0 => String::new(),
+            _ if self.everything() || self.detail.notes => format!(" and {background} more"),
+            _ => format!(" and {background} more (--notes)"),
+        };
         let line = format!(
-            "{}, {}, {} · {} · {:.2} s",
-            plural(of("error"), "error"),
-            plural(of("warning"), "warning"),
-            plural(report.notes.len() as u64, "note"),
+            "{}, {}, {}{background} · {} · {:.2} s",
+            plural(report.listed(Severity::Error) as u64, "error"),
+            plural(report.listed(Severity::Warning) as u64, "warning"),
+            plural(report.listed(Severity::Note) as u64, "note"),
             self.judged(report),
             report.seconds
         );

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::given::given;
+use super::inventory::inventory;
 use crate::fact::{Facts, Id, Subject, node};
 
 /// What a report contains about a recording beyond its facts.
@@ -43,6 +44,9 @@ pub struct NodeHead {
     pub untried_peers: bool,
     /// How many GPUs it has, where known.
     pub gpus: Option<u64>,
+    /// GPUs by model, adapters, ports by state, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inventory: Vec<String>,
     /// What was given in its place, if it was not examined itself.
     #[serde(skip)]
     pub given: Option<String>,
@@ -79,6 +83,7 @@ impl NodeHead {
             untried_peers: facts.known(id, node::JOB_NODES) > Some(1)
                 && facts.members(Subject::Suspect, id).is_err(),
             gpus: facts.known(id, node::GPUS),
+            inventory: inventory(facts, id),
             given: given(facts, id),
             launch: launch.filter(|by| &**by != "none").map(|by| by.to_string()),
             recorded: recorded.utc.clone(),

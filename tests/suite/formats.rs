@@ -10,7 +10,9 @@ use std::process::{Command, Output};
 use jsonschema::Validator;
 use rdma_doctor::check::Catalogue;
 use rdma_doctor::examine::many;
-use rdma_doctor::report::Policy;
+use rdma_doctor::report::json::ReportJson;
+use rdma_doctor::report::text::{self, Detail};
+use rdma_doctor::report::{Policy, line, prometheus};
 use rdma_doctor::source::recording::Recording;
 use serde_json::Value;
 
@@ -84,6 +86,77 @@ fn each_line_of_each_fixture_fits_the_schema_of_recordings() {
     }
 }
 
+/// The number behind this word in a line of a report.
+fn count_behind(text: &str, word: &str) -> usize {
+    let digits = text.split(word).nth(1).unwrap_or_default();
+    let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(usize::MAX)
+}
+
+#[test]
+fn each_format_counts_the_same_findings() {
+    let catalogue = Catalogue::embedded().unwrap();
+    let mut with_background = 0;
+    for path in fixtures::fixtures() {
+        let recordings = [Recording::open(&path).unwrap()];
+        let report = many::judged(&catalogue, &recordings, &Policy::default());
+        let written = |write: &dyn Fn(&mut Vec<u8>) -> std::io::Result<()>| {
+            let mut out = Vec::new();
+            write(&mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let text = written(&|out| text::write(out, &report, Detail::default(), 400));
+        let sum = text.lines().last().unwrap();
+        let nagios = written(&|out| line::nagios(out, &report));
+        let metrics = written(&|out| prometheus::write(out, &report));
+        let json = serde_json::to_value(ReportJson::of(&report)).unwrap();
+        let count = |severity: &str| {
+            let causes = json["causes"].as_array().unwrap().iter();
+            let all = causes.chain(json["notes"].as_array().unwrap());
+            let listed =
+                all.filter(|one| one["severity"] == severity && one["background"].is_null());
+            listed.count()
+        };
+        for severity in ["error", "warning", "note"] {
+            let expected = count(severity);
+            let (plural, metric) = (
+                format!("{severity}s"),
+                format!("rdma_doctor_findings{{severity=\"{severity}\"}} "),
+            );
+            assert_eq!(json["summary"][&plural], expected, "{path:?}");
+            assert_eq!(
+                count_behind(&nagios, &format!(" {plural}=")),
+                expected,
+                "{nagios}"
+            );
+            assert_eq!(count_behind(&metrics, &metric), expected, "{path:?}");
+            let stated = format!(
+                "{expected} {}",
+                if expected == 1 { severity } else { &plural }
+            );
+            let is_stated = sum.starts_with(&stated) || sum.contains(&format!(", {stated}"));
+            assert!(is_stated, "{stated}: {sum}");
+        }
+        let background = report.notes.iter().filter(|note| note.background);
+        for note in background {
+            with_background += 1;
+            let tag = format!("[{}]", note.check);
+            let is_alone = !report
+                .notes
+                .iter()
+                .any(|one| one.check == note.check && !one.background);
+            assert!(!is_alone || !text.contains(&tag), "{tag} in {text}");
+            let detail = Detail {
+                notes: true,
+                ..Detail::default()
+            };
+            let all = written(&|out| text::write(out, &report, detail, 400));
+            assert!(all.contains(&tag), "{tag} not in {all}");
+        }
+    }
+    assert!(with_background > 50, "{with_background}");
+}
+
 #[test]
 fn each_report_fits_the_schema_of_reports() {
     let validator = schema("report");
@@ -98,7 +171,7 @@ fn each_report_fits_the_schema_of_reports() {
                 ..Policy::default()
             },
         );
-        let report = serde_json::to_value(&report).unwrap();
+        let report = serde_json::to_value(ReportJson::of(&report)).unwrap();
         let wrong = errors(&validator, &report);
         assert!(wrong.is_empty(), "{name:?}: {wrong:?}");
         count += 1;

@@ -265,6 +265,41 @@ fn each_subcommand_has_a_page() {
 }
 
 #[test]
+fn rdma_doctor_agents_7() {
+    let what = "how a script or an agent triages with rdma-doctor";
+    let head = include_str!("man/rdma-doctor-agents.7.head");
+    compare(
+        "rdma-doctor-agents.7",
+        &(title("rdma-doctor-agents", 7, what) + head),
+    );
+    // What it says of the summary is there, and the example works.
+    let example = head
+        .lines()
+        .find(|line| line.ends_with("| jq .summary"))
+        .unwrap();
+    let words = example.replace('\\', "");
+    let words: Vec<&str> = words
+        .split(' ')
+        .skip(1)
+        .take_while(|word| *word != "|")
+        .collect();
+    let report = crate::process::run_doctor(&words);
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let summary = report["summary"].as_object().unwrap();
+    let part = head.split(".SH THE SUMMARY").nth(1).unwrap();
+    let part = part.split(".SH RULES").next().unwrap();
+    for key in summary
+        .keys()
+        .filter(|key| !["status", "exit"].contains(&&***key))
+    {
+        assert!(part.contains(key.as_str()), "{key} is not explained");
+    }
+    for word in ["proven", "presumed", "open", "none"] {
+        assert!(part.contains(&format!(".B {word}\n")), "{word}");
+    }
+}
+
+#[test]
 fn rdma_doctor_evidence_7() {
     let what = "which outputs of tools to post, and what is read of them";
     let mut page = title("rdma-doctor-evidence", 7, what);
