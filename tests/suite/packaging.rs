@@ -247,8 +247,29 @@ fn shells_complete_commands_and_options() {
     // As bash calls it: the program's name, the word, the word before it.
     let ask = "source \"$1\"; COMP_WORDS=(rdma-doctor check --no-reh); COMP_CWORD=2
                $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor --no-reh check; echo \"${COMPREPLY[*]}\"";
-    let reply = said(Command::new("bash").args(["-c", ask, "bash"]).arg(bash));
+    let reply = said(Command::new("bash").args(["-c", ask, "bash"]).arg(&bash));
     assert_eq!(reply.trim(), "--no-rehearsal");
+    let completed = |words: &[&str]| -> String {
+        let ask = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1))
+                   $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor \"${@: -1}\" \"${@: -2:1}\"
+                   echo \"${COMPREPLY[*]}\"";
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-c", ask, "bash"])
+            .arg(&bash)
+            .arg(doctor())
+            .args(words);
+        said(&mut shell).trim().to_owned()
+    };
+    let ids = completed(&["check", "--only", "link/rate-deg"]);
+    assert_eq!(ids, "link/rate-degraded");
+    assert_eq!(
+        completed(&["explain", "roce/v2-gid-m"]),
+        "roce/v2-gid-missing"
+    );
+    assert_eq!(completed(&["check", "--require", "kern"]), "kernel-log");
+    let subjects = completed(&["waive", "link/*", "--subject", "l"]);
+    assert!(subjects.split(' ').any(|name| name == "lo"), "{subjects}");
     let (_scratch, zsh) = completions("zsh");
     if has("zsh") {
         said(Command::new("zsh").arg("-n").arg(zsh));
