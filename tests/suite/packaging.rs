@@ -2,6 +2,8 @@
 //!
 //! The downloads themselves are built and tried by `make dist-check`.
 
+mod get;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -109,6 +111,21 @@ fn readme_block(containing: &str) -> String {
     block.to_owned()
 }
 
+/// Packs a folder as `packaging/dist` does, with the installer; what it packed goes. The tarball's
+/// name.
+fn pack_tarball(within: &Path, name: &str) -> String {
+    let installer = within.join(name).join("install.sh");
+    std::fs::copy(root().join("packaging/install.sh"), installer).unwrap();
+    let archive = format!("{name}.tar.gz");
+    said(
+        Command::new("tar")
+            .args(["-czf", &archive, name])
+            .current_dir(within),
+    );
+    std::fs::remove_dir_all(within.join(name)).unwrap();
+    archive
+}
+
 /// A tarball as `packaging/dist` packs it, of this build, unpacked and installed by the lines of the README.
 #[test]
 fn the_readme_installs_the_tarball() {
@@ -116,18 +133,7 @@ fn the_readme_installs_the_tarball() {
     let scratch = Scratch::new("tarball");
     let name = format!("rdma-doctor-{version}-x86_64");
     stage(&scratch.join(&name), "");
-    std::fs::copy(
-        root().join("packaging/install.sh"),
-        scratch.join(&name).join("install.sh"),
-    )
-    .unwrap();
-    let archive = format!("{name}.tar.gz");
-    said(
-        Command::new("tar")
-            .args(["-czf", &archive, &name])
-            .current_dir(&scratch),
-    );
-    std::fs::remove_dir_all(scratch.join(&name)).unwrap();
+    let archive = pack_tarball(&scratch, &name);
     let home = scratch.join("a home");
     std::fs::create_dir(&home).unwrap();
     let block = readme_block(".tar.gz");
