@@ -8,7 +8,7 @@
 # make bench       the benchmarks
 # make bless       write the expected reports and manual pages as the code says them now; look at the difference
 # make install     the release build, its manual and completions below PREFIX (/usr/local) of DESTDIR
-# make dist        the downloads for x86-64 and aarch64: tarballs, .deb, .rpm, images (packaging/dist)
+# make dist        the downloads for x86-64 and aarch64: tarballs, .deb, .rpm, wheels, images (packaging/dist)
 # make dist-check  builds them twice and compares, and tries each (packaging/check)
 # make clean
 

@@ -3,6 +3,7 @@
 //! The downloads themselves are built and tried by `make dist-check`.
 
 mod get;
+mod wheel;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
