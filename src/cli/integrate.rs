@@ -56,6 +56,8 @@ pub enum IntegrationTarget {
     Nagios,
     /// Prometheus: a timer that writes metrics for node_exporter's textfile collector, and rules for alerts.
     Prometheus,
+    /// Grafana: a dashboard of the metrics: status, areas and findings of each node, over time.
+    Grafana,
     /// Kubernetes: a DaemonSet that examines each node, and an Indexed Job that judges several together.
     K8s,
     /// systemd: a unit that fails for errors, and its timer.
@@ -72,10 +74,14 @@ type File = (IntegrationTarget, &'static str, &'static str);
 /// The prolog's path, which slurm.conf names; the one file that is run.
 const SCRIPT: &str = "/etc/slurm/rdma-doctor.sh";
 
-/// The files. Sources: Slurm's `slurm.conf(5)` and "Prolog and Epilog Guide"; node-problem-detector `docs/custom_plugin_monitor.md`; Nagios Core's
-/// "Object definitions"; `systemd.service(5)`; node_exporter's textfile collector; Kubernetes' "Indexed Job with Pod-to-Pod communication".
+/// The files. Sources: Slurm's `slurm.conf(5)` and "Prolog and Epilog Guide"; node-problem-detector
+/// `docs/custom_plugin_monitor.md`; Nagios Core's "Object definitions"; `systemd.service(5)`;
+/// node_exporter's textfile collector; Grafana's "Dashboard JSON model"; Kubernetes' "Indexed Job
+/// with Pod-to-Pod communication".
 const FILES: &[File] = {
-    use IntegrationTarget::{Github, Gitlab, K8s, Nagios, Npd, Prometheus, Slurm, Systemd};
+    use IntegrationTarget::{
+        Github, Gitlab, Grafana, K8s, Nagios, Npd, Prometheus, Slurm, Systemd,
+    };
     &[
         (Slurm, SCRIPT, include_str!("integrate/prolog.sh")),
         (
@@ -112,6 +118,11 @@ const FILES: &[File] = {
             Prometheus,
             "/etc/prometheus/rules/rdma-doctor.yaml",
             include_str!("integrate/alerts.yaml"),
+        ),
+        (
+            Grafana,
+            "/var/lib/grafana/dashboards/rdma-doctor.json",
+            include_str!("integrate/grafana.json"),
         ),
         (
             K8s,

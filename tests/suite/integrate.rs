@@ -4,6 +4,8 @@
 //! Where systemd-analyze or Python's YAML is missing (`tests/install-deps test` installs it) that part is skipped and says so; in CI, where
 //! `RDMA_DOCTOR_NETNS=require`, it is a failure.
 
+mod grafana;
+
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -77,6 +79,7 @@ fn what_is_printed_is_what_is_written() {
         "npd",
         "nagios",
         "prometheus",
+        "grafana",
         "k8s",
         "systemd",
         "github",
@@ -530,6 +533,7 @@ fn each_recipe_states_areas_and_statuses() {
         "slurm",
         "nagios",
         "prometheus",
+        "grafana",
         "k8s",
         "systemd",
         "github",
