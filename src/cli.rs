@@ -131,7 +131,7 @@ pub enum Command {
     Bench(Deferred<bench::BenchArgs>),
     /// Disable NCCL's paths one at a time and infer the bottleneck; or judge a table of such results
     Ablate(Deferred<ablate::AblateArgs>),
-    /// Print a ready-made configuration for Slurm, node-problem-detector, Nagios, Prometheus, Grafana, Kubernetes, systemd, GitHub or GitLab
+    /// Print a ready-made configuration for Slurm, node-problem-detector, Nagios, Prometheus, Grafana, Kubernetes, Helm, systemd, GitHub or GitLab
     Integrate(Deferred<integrate::IntegrateArgs>),
     /// Compare recordings with their expected verdicts, for a site's CI
     Test(Deferred<test::TestArgs>),

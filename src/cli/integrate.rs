@@ -1,10 +1,13 @@
 //! `rdma-doctor integrate`: ready configurations for what runs checks by itself.
 
+mod marks;
+
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 
+use self::marks::{fill_marks, list_marks};
 use super::input::bad_usage;
 use super::output;
 use crate::exit::Exit;
@@ -26,13 +29,13 @@ pub struct IntegrateArgs {
         default_value = "/usr/local/bin/rdma-doctor"
     )]
     pub doctor: String,
-    /// Kubernetes, GitHub, GitLab: the image that holds the doctor
+    /// Kubernetes, Helm, GitHub, GitLab: the image that holds the doctor
     #[arg(long, value_name = "IMAGE", default_value = concat!("rdma-doctor:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
-    /// Kubernetes: on how many nodes the Job runs
+    /// Kubernetes, Helm: on how many nodes the Job runs
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=100_000))]
     pub nodes: u64,
-    /// Prometheus, Kubernetes: where node_exporter's textfile collector looks
+    /// Prometheus, Kubernetes, Helm: where node_exporter's textfile collector looks
     #[arg(
         long,
         value_name = "DIR",
@@ -60,6 +63,9 @@ pub enum IntegrationTarget {
     Grafana,
     /// Kubernetes: a DaemonSet that examines each node, and an Indexed Job that judges several together.
     K8s,
+    /// Helm: a chart with the DaemonSet, the Job, which `helm test` runs, and a ConfigMap with
+    /// node-problem-detector's plugin. The options are its values.
+    Helm,
     /// systemd: a unit that fails for errors, and its timer.
     Systemd,
     /// GitHub: a workflow that judges recordings in a repository.
@@ -80,7 +86,7 @@ const SCRIPT: &str = "/etc/slurm/rdma-doctor.sh";
 /// with Pod-to-Pod communication".
 const FILES: &[File] = {
     use IntegrationTarget::{
-        Github, Gitlab, Grafana, K8s, Nagios, Npd, Prometheus, Slurm, Systemd,
+        Github, Gitlab, Grafana, Helm, K8s, Nagios, Npd, Prometheus, Slurm, Systemd,
     };
     &[
         (Slurm, SCRIPT, include_str!("integrate/prolog.sh")),
@@ -135,6 +141,41 @@ const FILES: &[File] = {
             include_str!("integrate/job.yaml"),
         ),
         (
+            Helm,
+            "/rdma-doctor/Chart.yaml",
+            include_str!("integrate/helm/Chart.yaml"),
+        ),
+        (
+            Helm,
+            "/rdma-doctor/values.yaml",
+            include_str!("integrate/helm/values.yaml"),
+        ),
+        (
+            Helm,
+            "/rdma-doctor/templates/daemonset.yaml",
+            include_str!("integrate/daemonset.yaml"),
+        ),
+        (
+            Helm,
+            "/rdma-doctor/templates/job.yaml",
+            include_str!("integrate/job.yaml"),
+        ),
+        (
+            Helm,
+            "/rdma-doctor/templates/job-key.yaml",
+            include_str!("integrate/helm/job-key.yaml"),
+        ),
+        (
+            Helm,
+            "/rdma-doctor/templates/npd.yaml",
+            include_str!("integrate/helm/npd.yaml"),
+        ),
+        (
+            Helm,
+            "/rdma-doctor/templates/NOTES.txt",
+            include_str!("integrate/helm/NOTES.txt"),
+        ),
+        (
             Github,
             "/.github/workflows/rdma-doctor.yaml",
             include_str!("integrate/github.yaml"),
@@ -183,20 +224,14 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
         }
     }
     let files = FILES.iter().filter(|(what, ..)| *what == args.what);
-    let filled = |text: &str| {
-        text.replace("@DOCTOR@", &args.doctor)
-            .replace("@IMAGE@", &args.image)
-            .replace("@METRICS@", args.metrics.trim_end_matches('/'))
-            .replace("@NODES@", &args.nodes.to_string())
-            .replace("@SCRIPT@", SCRIPT)
-    };
+    let marks = list_marks(args);
     if let Some(dir) = &args.into {
         for (_, path, text) in files {
-            let runs = *path == SCRIPT;
-            let path = dir.join(path.trim_start_matches('/'));
-            files::install(&path, filled(text).as_bytes(), runs)
-                .with_context(|| format!("cannot write {}", terminal::path(&path)))?;
-            output::print(|out| writeln!(out, "{}", terminal::path(&path)))?;
+            let filled = fill_marks(path, text, &marks);
+            let to = dir.join(path.trim_start_matches('/'));
+            files::install(&to, filled.as_bytes(), *path == SCRIPT)
+                .with_context(|| format!("cannot write {}", terminal::path(&to)))?;
+            output::print(|out| writeln!(out, "{}", terminal::path(&to)))?;
         }
         return Ok(Exit::Healthy);
     }
@@ -211,14 +246,14 @@ pub fn run(args: &IntegrateArgs) -> anyhow::Result<Exit> {
                     b"\n"
                 })?;
             }
-            let text = filled(text);
-            match text.split_once('\n') {
+            let filled = fill_marks(path, text, &marks);
+            match filled.split_once('\n') {
                 // The first line of a program says what runs it.
                 Some((first, rest)) if several && *path == SCRIPT => {
                     write!(out, "{first}\n# {path}\n{rest}")?;
                 }
-                _ if several => write!(out, "# {path}\n{text}")?,
-                _ => write!(out, "{text}")?,
+                _ if several => write!(out, "# {path}\n{filled}")?,
+                _ => write!(out, "{filled}")?,
             }
         }
         Ok(())

@@ -42,7 +42,7 @@ fn has(program: &str) -> bool {
 }
 
 /// The files below a folder, by their paths inside of it.
-fn files(folder: &Path) -> BTreeSet<String> {
+pub(crate) fn files(folder: &Path) -> BTreeSet<String> {
     let listed = said(
         Command::new("find")
             .args([".", "-type", "f"])
