@@ -157,6 +157,7 @@ fn the_readme_names_the_files_that_are_built() {
         "rdma-doctor_VERSION_amd64.deb",
         "rdma-doctor-VERSION-1.x86_64.rpm",
         "rdma-doctor-VERSION-x86_64.oci.tar",
+        "rdma_doctor-VERSION-py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64.whl",
     ] {
         let name = name.replace("VERSION", version);
         assert!(readme.contains(&name), "README.md does not name {name}");

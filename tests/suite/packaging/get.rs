@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rdma_doctor::cli;
 
-use super::{expected_files, files, has, pack_tarball, root, said, stage, text};
+use super::{expected_files, files, has, pack_tarball, readme_block, root, said, stage, text};
 use crate::formats::skipped;
 use crate::place::Scratch;
 
@@ -200,6 +200,24 @@ fn it_installs_this_build_from_a_server() {
         last,
         format!("get.sh: cannot fetch {}SHA256SUMS", server.url)
     );
+}
+
+#[test]
+fn the_line_of_the_readme_installs() {
+    let place = Place::new("curl", "sha256sum");
+    place.publish_small("1.0");
+    let script = place.0.join("downloads/get.sh");
+    std::fs::copy(root().join("packaging/get.sh"), script).unwrap();
+    let server = Server::start(&place.downloads());
+    let block = readme_block("get.sh");
+    let example = "https://downloads.example/rdma-doctor";
+    assert!(block.contains(example), "{block}");
+    let lines = block.replace(example, &server.url);
+    // The script's own variable, which the first line sets.
+    let mut shell = place.shell("");
+    let printed = said(shell.args(["-euc", &lines]));
+    assert!(printed.starts_with("installed rdma-doctor 1.0: "));
+    assert_eq!(place.installed().len(), 2);
 }
 
 #[test]
