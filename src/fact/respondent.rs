@@ -51,6 +51,6 @@ subject! {
     MOSTLY_FAILED: bool = "mostly_failed" from "recording";
     /// Whether a process of the doctor's hangs there that cannot be killed: how many, and since when; "none" if none does.
     HANGS: Arc<str> = "hangs" from "recording";
-    /// How the first of them failed, and which it was; of a probe, how it ended.
+    /// How the first of them failed, and which these were, four at most; of a probe, how it ended.
     REASON: Arc<str> = "reason" from "recording";
 }

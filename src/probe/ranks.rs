@@ -30,7 +30,8 @@ use super::{Ask, Probe, member};
 use crate::catch_panic::catch;
 use crate::fact::live_rank::{self, RankFault};
 use crate::fact::{
-    Bytes, Fact, Facts, Gap, Id, Membership, Origin, Seconds, Subject, Why, cluster, live_job,
+    Bytes, Fact, Facts, Gap, GapKind, Id, Membership, Origin, Seconds, Subject, Why, cluster,
+    live_job,
 };
 use crate::source::recording::Recording;
 use crate::source::{Micros, Question};
@@ -124,12 +125,20 @@ fn run(ask: &Ask<'_>, facts: &mut Facts) {
         }
         let id = facts.instance(Subject::LiveJob, parent, &name);
         state_job(facts, id, job, &standing, missing, &origin);
-        if let Some(rank) = job.ranks.first() {
-            state_library(ask, facts, id, rank.pid);
-        }
+        let library = match job.ranks.first() {
+            Some(rank) => state_library(ask, facts, id, rank.pid),
+            None => Vec::new(),
+        };
         let mut said = standing.withheld();
         let gaps = [queue_pairs.as_ref().err(), again.as_result().err()];
         said.extend(gaps.into_iter().flatten().map(|gap| gap.to_string()));
+        let gaps = before.gaps.iter().chain(&after.gaps).chain(&library);
+        let damaged = gaps.filter(|gap| facts.gap_kind(id, gap) == GapKind::Damage);
+        for gap in damaged.map(|gap| gap.to_string()) {
+            if !said.contains(&gap) {
+                said.push(gap);
+            }
+        }
         let withheld = first.processes.withheld_in_words();
         said.extend(withheld.filter(|_| !first.pids.is_empty()));
         state_withheld(facts, id, &said, &origin);
@@ -185,6 +194,8 @@ struct Looks {
     threads: BTreeMap<u32, Result<Look, Gap>>,
     sockets: BTreeMap<u32, Result<Connections, Gap>>,
     frozen: BTreeMap<u32, bool>,
+    /// What did not answer beside these.
+    gaps: Vec<Gap>,
 }
 
 impl Looks {
@@ -194,6 +205,7 @@ impl Looks {
             threads: BTreeMap::new(),
             sockets: BTreeMap::new(),
             frozen: BTreeMap::new(),
+            gaps: Vec::new(),
         };
         for rank in listing.jobs.iter().flat_map(|job| &job.ranks) {
             looks.add(ask, rank);
@@ -212,7 +224,8 @@ impl Looks {
                 let question = Question::call("rank_sockets", of_pid);
                 let (_, said) = ask.value_at(&question);
                 self.sockets.insert(pid, look::read(&question, said));
-                self.frozen.insert(pid, found::is_frozen(ask, pid));
+                let is_frozen = found::is_frozen(ask, pid, &mut self.gaps);
+                self.frozen.insert(pid, is_frozen);
             }
         }
     }
@@ -244,8 +257,8 @@ fn state_job(
     facts.know(id, live_job::SUMMARY, standing.summary().into(), origin);
 }
 
-/// States which NCCL a process has mapped, and on which CPUs it runs.
-fn state_library(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u32) {
+/// States which NCCL a process has mapped, and on which CPUs it runs; gives what did not answer.
+fn state_library(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u32) -> Vec<Gap> {
     let question = Question::call("process_libraries", [("pid", u64::from(pid).into())]);
     let version = ask.value(question).and_then(|value| {
         let mapped: Vec<Arc<str>> = member(&value, "libraries")?;
@@ -255,10 +268,13 @@ fn state_library(ask: &Ask<'_>, facts: &mut Facts, id: Id, pid: u32) {
         let version: Option<Arc<str>> = member(&value, "nccl")?;
         version.ok_or_else(|| "neither its name nor its package says the version".to_owned())
     });
+    let mut gaps: Vec<Gap> = version.as_result().err().into_iter().cloned().collect();
     facts.set(id, live_job::NCCL_VERSION, version);
     let modalias = ask.text("/sys/devices/system/cpu/modalias");
     let is_arm = modalias.map(|text| text.starts_with("cpu:type:aarch64"));
+    gaps.extend(is_arm.as_result().err().cloned());
     facts.set(id, live_job::ARM, is_arm);
+    gaps
 }
 
 fn state_withheld(facts: &mut Facts, id: Id, said: &[String], origin: &Origin) {

@@ -231,6 +231,9 @@ fn is_of_asker(refusal: &Refusal) -> bool {
     )
 }
 
+/// So many questions that failed are named of a respondent.
+const NAMED: u64 = 4;
+
 /// The directories whose entries are devices.
 const CLASSES: [&str; 3] = [
     "/sys/class/infiniband",
@@ -403,6 +406,10 @@ fn attribute(
                 mostly: (tally.failed - tally.of_asker) * 2 > tally.asked,
                 reason: format!("{}: {}", failure.reason, failure.question),
             });
+        // What is lost is named, as far as there is room.
+        if (1..NAMED).contains(&entry.failed) {
+            entry.reason.push_str(&format!("; {}", failure.question));
+        }
         entry.failed += 1;
     }
     found

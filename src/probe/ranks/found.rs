@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::standing::listed;
-use crate::fact::Presence;
+use crate::fact::{Gap, Presence};
 use crate::launch::{self, Launch};
 use crate::probe::Ask;
 use crate::probe::tuning::cgroup;
@@ -307,22 +307,33 @@ fn missing(ranks: &[FoundRank], expected: u64) -> Vec<String> {
         .collect()
 }
 
-/// Whether the control group of a process, or one above it, is frozen.
-pub(super) fn is_frozen(ask: &Ask<'_>, pid: u32) -> bool {
-    let Presence::Present(text, _) = ask.text_if_any(format!("/proc/{pid}/cgroup")) else {
-        return false;
+/// Whether the control group of a process, or one above it, is frozen. What does not answer is no
+/// freezer, and among the gaps.
+pub(super) fn is_frozen(ask: &Ask<'_>, pid: u32, gaps: &mut Vec<Gap>) -> bool {
+    let text = match ask.text_if_any(format!("/proc/{pid}/cgroup")) {
+        Presence::Present(text, _) => text,
+        Presence::Absent(_) => return false,
+        Presence::Unknown(gap) => {
+            gaps.push(gap);
+            return false;
+        }
     };
     let (freezer, unified) = cgroup::paths(&text, "freezer");
     let files = [
         freezer.map(|path| format!("/sys/fs/cgroup/freezer{path}/freezer.state")),
         unified.map(|path| format!("/sys/fs/cgroup{path}/cgroup.events")),
     ];
-    files.into_iter().flatten().any(|file| {
-        let text = ask.text(file);
-        let is_frozen = |text: &Arc<str>| {
-            text.lines()
-                .any(|line| line == "FROZEN" || line == "frozen 1")
-        };
-        text.known().is_some_and(is_frozen)
-    })
+    files
+        .into_iter()
+        .flatten()
+        .any(|file| match ask.text_if_any(file) {
+            Presence::Present(text, _) => text
+                .lines()
+                .any(|line| line == "FROZEN" || line == "frozen 1"),
+            Presence::Absent(_) => false,
+            Presence::Unknown(gap) => {
+                gaps.push(gap);
+                false
+            }
+        })
 }
