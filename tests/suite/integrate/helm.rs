@@ -1,14 +1,14 @@
 //! The chart of `integrate helm` gives the manifests of `integrate k8s`: by a renderer of the few
-//! expressions that its templates have, and by Helm, as a program or as a library.
+//! expressions that its templates have, and by Helm where it is installed.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use super::{have, integrate, text, understood, written, yaml};
-use crate::formats::{python, skipped};
 use crate::packaging::files;
 
 const OPTIONS: [&str; 6] = [
@@ -28,15 +28,6 @@ const FILES: [&str; 7] = [
     "templates/job.yaml",
     "templates/npd.yaml",
 ];
-
-/// Prints what Helm's library makes of a chart: each template, and the messages of lint.
-const BY_LIBRARY: &str = r#"
-import json, sys
-import helm_python
-chart = helm_python.Chart.load(sys.argv[1])
-rendered = chart.render(name="rdma", namespace="hpc")
-print(json.dumps([rendered, helm_python.lint(sys.argv[1], strict=True)]))
-"#;
 
 fn read(chart: &Path, file: &str) -> String {
     std::fs::read_to_string(chart.join("rdma-doctor").join(file)).unwrap()
@@ -183,47 +174,22 @@ fn the_chart_gives_the_manifests() {
     }
 }
 
+/// No package of Debian's has Helm: without it, what is above counts.
 #[test]
 fn helm_gives_the_manifests() {
-    let by_program = Command::new("helm").arg("version").output();
-    let has_program = by_program.is_ok_and(|out| out.status.success());
-    let has_library = python(&["-c", "import helm_python"]).status.success();
-    if !has_program && !has_library {
-        return skipped("helm");
+    let version = Command::new("helm").arg("version").output();
+    if !version.is_ok_and(|out| out.status.success()) {
+        let _ = writeln!(std::io::stdout().lock(), "skipped: no helm");
+        return;
     }
     let chart = written("helm", &OPTIONS);
     let folder = chart.join("rdma-doctor").display().to_string();
-    if has_program {
-        let linted = helm(&["lint", "--strict", &folder]);
-        assert!(linted.contains("0 chart(s) failed"), "{linted}");
-        compare(|file| {
-            let shown = helm(&["template", "rdma", &folder, "--show-only", file]);
-            documents(&shown, &chart)
-        });
-    }
-    if !has_library {
-        return;
-    }
-    let out = python(&["-c", BY_LIBRARY, &folder]);
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let [rendered, lint] = [&said[0], &said[1]];
-    // An icon is recommended: the one message, which is an information.
-    assert_eq!(lint["errors"].as_array().map(Vec::len), Some(0), "{lint}");
-    for message in lint["messages"].as_array().unwrap() {
-        assert_eq!(message["severity"], 1, "{message}");
-    }
+    let linted = helm(&["lint", "--strict", &folder]);
+    assert!(linted.contains("0 chart(s) failed"), "{linted}");
     compare(|file| {
-        let shown = rendered[format!("rdma-doctor/{file}")].as_str().unwrap();
-        documents(shown, &chart)
+        let shown = helm(&["template", "rdma", &folder, "--show-only", file]);
+        documents(&shown, &chart)
     });
-    let notes = rendered["rdma-doctor/templates/NOTES.txt"]
-        .as_str()
-        .unwrap();
-    assert_eq!(
-        notes,
-        render(&read(&chart, "templates/NOTES.txt"), &values(&chart))
-    );
 }
 
 fn helm(args: &[&str]) -> String {
