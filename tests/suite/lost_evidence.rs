@@ -218,11 +218,19 @@ fn names(report: &Report, question: &Question) -> bool {
 }
 
 /// What is wrong with the report of a recording that lost something, and had this report before.
-fn wrong(report: &Report, whole: &Report, loss: Loss, question: &Question) -> Option<String> {
-    // Copies of files may be empty where the kernel's are not: of a tree only errors are damage.
+fn wrong(
+    report: &Report,
+    whole: &Report,
+    loss: Loss,
+    question: &Question,
+    is_absent: bool,
+) -> Option<String> {
+    // Copies of files may be empty where the kernel's are not, and lack what a list names: of a
+    // tree only errors are damage.
     let is_copy = report.nodes.iter().any(|node| node.tree);
     let is_green = match loss {
         Loss::Empty | Loss::Garbage if is_copy => report.exit() == Exit::Healthy,
+        Loss::Damage if is_copy && is_absent => report.exit() == Exit::Healthy,
         Loss::Damage | Loss::Empty | Loss::Garbage => {
             matches!(report.exit(), Exit::Healthy | Exit::Warnings)
         }
@@ -337,12 +345,13 @@ impl Trial<'_> {
                         continue;
                     }
                     let how = format!("{instead:.60?}");
+                    let is_absent = instead == Err(Refusal::Errno(Errno::ENOENT));
                     let instead = (self.loss != Loss::Cut).then_some(instead);
                     let mut recordings = evidence.recordings.clone();
                     recordings[member] = without(recording, lines, at, instead);
                     let report = evidence.judged(self.catalogue, &recordings);
                     self.cases.fetch_add(1, Ordering::Relaxed);
-                    if let Some(wrong) = wrong(&report, whole, self.loss, question) {
+                    if let Some(wrong) = wrong(&report, whole, self.loss, question, is_absent) {
                         let case = format!("{} of {}", recording.header.node, evidence.name);
                         let case = format!("{question} as {how} of {case}");
                         self.note(wrong, case, &recordings[member]);
