@@ -166,9 +166,9 @@ pub struct AskArgs {
     /// Judge the limits and the environment of this process of a running job too, in addition to those of the doctor's own
     #[arg(long = "as", value_name = "PID", conflicts_with = "root", value_parser = clap::value_parser!(u32).range(1..))]
     pub job: Option<u32>,
-    /// Do not rehearse the first second of a job on this node: no queue pair, no connection to its own address, no file,
-    /// no echo or ARP request to gateways and known neighbours
-    #[arg(long)]
+    /// Leave out the self-test, which tries the first second of a job on this node: no queue pair, no connection to its own
+    /// address, no file, no echo or ARP request to gateways and known neighbours
+    #[arg(long = "no-self-test")]
     pub no_rehearsal: bool,
     /// Stop probing after this many seconds, 20 without it, and report the rest as unknown. Where
     /// no report is out 10 seconds later, or of recordings by then,

@@ -51,8 +51,8 @@ const BUDGET: Duration = Duration::from_secs(300);
 
 /// Take one path after the other away, and say from the figures which one the job waits for.
 ///
-/// An arm is a run with some of NCCL's variables set; the baseline sets none. Without NCCL (--backend verbs, tcp) arms change the connections, the rail,
-/// the size of writes and packets, and between nodes take RDMA away; with --backend verbs --with gdr data goes between GPUs, and an arm has it in the host's
+/// Each run has some of NCCL's variables set; the baseline has none. Without NCCL (--backend verbs, tcp) runs change the connections, the rail,
+/// the size of writes and packets, and between nodes take RDMA away; with --backend verbs --with gdr data goes between GPUs, and a run has it in the host's
 /// memory. Arms are measured in rounds, each in another order, and each run in fresh
 /// processes, since NCCL reads its environment once. A table of what somebody measured already is judged the same way, by its figures alone.
 #[derive(Debug, Args)]
@@ -60,30 +60,30 @@ pub struct AblateArgs {
     /// Show what this recording has, in place of measuring; with --table, judge the table together with it
     #[arg(value_name = "RECORDING", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub recording: Option<PathBuf>,
-    /// Judge a table of arms that somebody measured, `-` for standard input: Markdown, CSV, aligned text, or one line for each run, with the settings that were
+    /// Judge a table of runs that somebody measured, `-` for standard input: Markdown, CSV, aligned text, or one line for each run, with the settings that were
     /// in force and a time or throughput
     #[arg(long, value_name = "FILE", conflicts_with_all = ["backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub table: Option<PathBuf>,
-    /// Judge the output of a benchmark (nccl-tests, all_reduce_bench, perftest) as an arm; NAME is its settings: `baseline`, `NCCL_IB_DISABLE=1`, "no P2P"
+    /// Judge the output of a benchmark (nccl-tests, all_reduce_bench, perftest) as a run; NAME is its settings: `baseline`, `NCCL_IB_DISABLE=1`, "no P2P"
     /// (repeatable)
-    #[arg(long = "arm-file", value_name = "NAME=FILE", value_parser = arm_files::parse, conflicts_with_all = ["table", "backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
+    #[arg(long = "run-file", value_name = "NAME=FILE", value_parser = arm_files::parse, conflicts_with_all = ["table", "backend", "nccl", "ranks", "gpus", "device", "force", "with", "arms", "size", "rounds", "time_budget", "deadline", "cluster", "rank", "hosts", "hostfile"])]
     pub arm_files: Vec<arm_files::ArmFile>,
     /// Measure these changes too, in addition to the eight combinations of NCCL_IB_DISABLE, NCCL_SHM_DISABLE and NCCL_P2P_DISABLE
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     pub with: Vec<ArmFamily>,
-    /// Measure an arm with these variables too (repeatable)
-    #[arg(long = "arm", value_name = "NAME=VALUE,...", value_parser = parse_variables)]
+    /// Measure a run with these variables too (repeatable)
+    #[arg(long = "run", value_name = "NAME=VALUE,...", value_parser = parse_variables)]
     pub arms: Vec<Set>,
-    /// Leave the eight combinations out: the baseline, --with and --arm only
+    /// Leave the eight combinations out: the baseline, --with and --run only
     #[arg(long)]
     pub only: bool,
-    /// The size of the all-reduce by which arms are compared [default: 1G, and the baseline also 4 GB; 64M in the host's memory]
+    /// The size of the all-reduce by which runs are compared [default: 1G, and the baseline also 4 GB; 64M in the host's memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub size: Option<u64>,
-    /// Rounds at least; more while the figures of an arm lie more than 5 % apart and time is left
+    /// Rounds at least; more while the figures of a run lie more than 5 % apart and time is left
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100), default_value = "3")]
     pub rounds: u64,
-    /// Begin no further run after this many seconds; each arm is run once all the same [default: 300; none for a job]
+    /// Begin no further run after this many seconds; each kind is run once all the same [default: 300; none for a job]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_budget: Option<Duration>,
     /// Give up a run after this many seconds [default: 60; 3600 for a job]
@@ -99,7 +99,7 @@ pub struct AblateArgs {
     /// Write the job's output there, and not to standard error
     #[arg(long, value_name = "FILE", requires = "job", value_parser = super::output_file())]
     pub job_output: Option<PathBuf>,
-    /// Run this job, in place of an all-reduce, once for each arm and round, with the arm's variables in its environment
+    /// Run this job, in place of an all-reduce, once for each set of variables and round, with these variables in its environment
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["recording", "table", "backend", "ranks", "gpus", "device", "size", "cluster", "rank", "hosts", "hostfile"])]
     pub job: Vec<String>,
     /// The nodes that take part.
@@ -128,7 +128,7 @@ impl AblateArgs {
             Some(Backend::Tcp) => &[],
         };
         if self.with.iter().any(|family| !allowed.contains(family)) {
-            let why = "--with: NCCL alone has these arms; --backend verbs has gdr";
+            let why = "--with: NCCL alone has these runs; --backend verbs has gdr";
             return Err(bad_usage(why));
         }
         if !self.with.is_empty() {

@@ -59,7 +59,7 @@ impl FactsArgs {
             || ask.no_rehearsal;
         if recording.is_some() && (asks || self.list) {
             let why = "a recording has its answers: --list, --root, --sample, --nccl, --as and \
-                       --no-rehearsal are without one";
+                       --no-self-test are without one";
             return Err(bad_usage(why));
         }
         let ask = ask.clone();

@@ -55,9 +55,9 @@ pub(super) fn of(subcommand: &str) -> Option<String> {
         statuses => statuses,
     };
     let examples = end.examples.join("\n  ");
-    let legend = end.legend.map(|words| format!("Areas: {words}\n\n"));
+    let legend = end.legend.map(|words| format!("\n\nAreas: {words}"));
     let legend = legend.unwrap_or_default();
     Some(format!(
-        "Examples:\n  {examples}\n\n{legend}Exit status: {statuses}; 64 usage, 65 unreadable input, 70 internal failure"
+        "Examples:\n  {examples}\n\nExit status: {statuses}; 64 usage, 65 unreadable input, 70 internal failure{legend}"
     ))
 }

@@ -11,6 +11,11 @@ const RENAMED: &[(&str, &str, &str, bool)] = &[
     ("bench", "-o", "--record", false),
     ("ablate", "-o", "--record", false),
     ("ablate", "--output", "--job-output", false),
+    ("ablate", "--arm", "--run", false),
+    ("ablate", "--arm-file", "--run-file", false),
+    ("check", "--no-rehearsal", "--no-self-test", false),
+    ("record", "--no-rehearsal", "--no-self-test", false),
+    ("facts", "--no-rehearsal", "--no-self-test", false),
 ];
 
 /// The arguments as the definition has them.
@@ -27,18 +32,27 @@ pub fn current(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         if args[at] == "--json" {
             args[at] = "--format=json".into();
         }
-        let Some((name, was, is, meant)) = renamed.iter().find(|(_, was, ..)| args[at] == *was)
+        let text = args[at].to_string_lossy().into_owned();
+        let (option, attached) = match text.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (text.as_str(), None),
+        };
+        let Some((name, was, is, meant)) = renamed.iter().find(|(_, was, ..)| option == *was)
         else {
             continue;
         };
-        let value = args.get(at + 1).map(|value| value.to_string_lossy());
+        let next = args.get(at + 1).map(|value| value.to_string_lossy());
+        let value = attached.map(Into::into).or(next);
         let is_recording =
             value.is_some_and(|value| value.ends_with(".jsonl") || value.ends_with(".zst"));
         if is_recording || !meant {
             terminal::say(&format!(
                 "rdma-doctor: {name} {was} is now {is}; the old spelling goes with the next release"
             ));
-            args[at] = (*is).into();
+            args[at] = match attached {
+                Some(value) => format!("{is}={value}").into(),
+                None => (*is).into(),
+            };
         }
     }
     args
@@ -68,6 +82,11 @@ mod tests {
                 "d ablate --job-output x -- job --output y --json",
             ),
             ("d check --json", "d check --format=json"),
+            ("d check --no-rehearsal", "d check --no-self-test"),
+            (
+                "d ablate --arm-file=a=b.txt --arm X=1",
+                "d ablate --run-file=a=b.txt --run X=1",
+            ),
             ("d record -o b.jsonl", "d record -o b.jsonl"),
         ] {
             assert_eq!(spelled(was), is);

@@ -49,7 +49,7 @@ pub struct TriageArgs {
     /// Show what would be measured and for how long, and measure nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// The size of the all-reduce by which arms are compared [default: 512M; 256M with --quick, 1G and 4 GB with --full]
+    /// The size of the all-reduce by which runs are compared [default: 512M; 256M with --quick, 1G and 4 GB with --full]
     #[arg(long, value_name = "BYTES", value_parser = measuring::bytes)]
     pub size: Option<u64>,
     /// Begin no further run after this many seconds [default: 180; 60 with --quick, 600 with --full]
@@ -75,7 +75,7 @@ pub struct TriageArgs {
     pub judge: JudgeArgs,
 }
 
-/// The size by which arms are compared, where neither --quick nor --full is asked for.
+/// The size by which runs are compared, where neither --quick nor --full is asked for.
 const SIZE: u64 = 512 << 20;
 /// The size with --quick: the least that nccl-tests' users judge by bandwidth.
 const SIZE_QUICK: u64 = 256 << 20;

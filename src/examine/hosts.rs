@@ -99,7 +99,7 @@ fn command(doctor: &str, request: &MachineRequest) -> String {
         text.push_str(&format!(" --sample {}", pause.as_secs_f64()));
     }
     if request.no_rehearsal {
-        text.push_str(" --no-rehearsal");
+        text.push_str(" --no-self-test");
     }
     if let Some(nccl) = &request.nccl {
         text.push_str(&format!(" --nccl {}", quoted(nccl)));

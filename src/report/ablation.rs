@@ -336,7 +336,7 @@ fn effect_sentence(of: Of<'_>) -> String {
                 "lets it end well; without it the run {}",
                 word(factor::CURED)
             ),
-            _ => "was not compared: no valid pair of arms".into(),
+            _ => "was not compared: no valid pair of runs".into(),
         };
     }
     if unchanged == pairs {

@@ -136,7 +136,7 @@ fn fitted(lead: &Sentence, further: &[String], tail: Sentence) -> Sentence {
 
 /// Whether a check reports what did not answer, which the headline of an undecided verdict names by itself.
 pub(super) fn is_damage(check: &str) -> bool {
-    check.starts_with("respondent/") || check.starts_with("recording/")
+    check.starts_with("unanswered/") || check.starts_with("recording/")
 }
 
 /// The finding that leads: the first cause, and a note where the exit status counts it.

@@ -115,10 +115,18 @@ pub fn paragraph(
 /// Facts by which a check tells its cases apart: their words are the doctor's own.
 const OF_CASES: [&str; 4] = [".kind", ".standing", ".outcome", ".problem"];
 
-/// Whether a fact says no more than that its check fails.
-fn says_whether(line: &EvidenceLine) -> bool {
-    matches!(line.value.as_str(), "yes" | "no")
+/// Subjects of the doctor's own, of which the sentence says all.
+const OWN_SUBJECTS: [&str; 5] = ["respondent.", "suspect.", "obstacle.", "factor.", "arm."];
+/// The shortest value that stands in a sentence for no other reason.
+const TELLING: usize = 6;
+
+/// Whether a fact says no more than that its check fails, or than the sentence does.
+fn says_whether(line: &EvidenceLine, sentence: &str) -> bool {
+    let value = line.value.as_str();
+    matches!(value, "yes" | "no")
         || OF_CASES.iter().any(|name| line.fact.ends_with(name))
+        || OWN_SUBJECTS.iter().any(|name| line.fact.starts_with(name))
+        || value.len() >= TELLING && sentence.contains(value)
 }
 
 /// Writes a fact with the whole line that proves it, broken at `width`.
@@ -185,7 +193,7 @@ pub fn body(
         for pass in &report.passes {
             writeln!(out, "passes   {}  {}", pass.check, pass.subject)?;
             for line in &pass.evidence {
-                page.evidence(out, line)?;
+                page.evidence(out, line, "")?;
             }
         }
     }
@@ -387,17 +395,18 @@ impl Page {
         self.some(out, "", finding.further.iter().cloned())?;
         let decides = |line: &&EvidenceLine| self.detail.verbose || line.decides;
         let mut lines: Vec<&EvidenceLine> = finding.evidence.iter().filter(decides).collect();
+        let said = finding.sentence.to_string();
         if !self.detail.verbose {
             // A number or a name says more than a yes.
-            if lines.iter().all(|line| says_whether(line)) {
+            if lines.iter().all(|line| says_whether(line, &said)) {
                 lines.truncate(1)
             } else {
-                lines.retain(|line| !says_whether(line))
+                lines.retain(|line| !says_whether(line, &said))
             }
             lines.truncate(EVIDENCE);
         }
         for line in lines {
-            self.evidence(out, line)?;
+            self.evidence(out, line, &said)?;
         }
         if self.detail.verbose {
             self.wrap(out, "  why    ", 9, &finding.why)?;
@@ -503,7 +512,8 @@ impl Page {
         of_line.saturating_mul(LINES).saturating_sub(LONGEST_WORD)
     }
 
-    fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine) -> io::Result<()> {
+    /// Writes a fact below the sentence that it proves.
+    fn evidence(&self, out: &mut dyn Write, line: &EvidenceLine, sentence: &str) -> io::Result<()> {
         let is_told = || !self.told.borrow_mut().insert(line.origin.clone());
         let origin = match line.origin.as_str() {
             "" | "stated" => "",
@@ -516,13 +526,12 @@ impl Page {
             Span::Quote(origin.into())
         };
         // The sentence says it already: what is new is where it was seen.
-        if says_whether(line) && !self.detail.verbose {
-            // How the doctor worked it out is no place.
-            let is_place = !origin.is_empty() && !origin.starts_with("the ");
-            if !is_place {
+        if says_whether(line, sentence) && !self.detail.verbose {
+            // How the doctor worked it out is no place: a file, a command and a call are, and a line of a text.
+            let is_source = origin.starts_with(['/', '`']) || origin.ends_with(')');
+            if !is_source && !origin.contains([':', '[']) {
                 return Ok(());
             }
-            let is_source = origin.starts_with(['/', '`']) || origin.ends_with(')');
             let label = if is_source { "from " } else { "" };
             let said = Sentence::from(label).then(place);
             return self.line(out, "         ", 9, &said);

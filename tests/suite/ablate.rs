@@ -137,7 +137,7 @@ fn job_of_many(dir: &Scratch, then: &str) -> String {
 fn ablating(job: &str, deadline: &str) -> Command {
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_rdma-doctor"));
     doctor
-        .args(["ablate", "--only", "--arm", "X=1", "--rounds", "1"])
+        .args(["ablate", "--only", "--run", "X=1", "--rounds", "1"])
         .args(["--deadline", deadline, "--metric", "x=([0-9]+)", "--"])
         .args(["sh", "-c", job])
         .stdout(Stdio::null())

@@ -1,4 +1,4 @@
-//! `rdma-doctor ablate --table` and `--arm-file`: what comes of tables as people print them (tests/ablation/tables.md says it of each).
+//! `rdma-doctor ablate --table` and `--run-file`: what comes of tables as people print them (tests/ablation/tables.md says it of each).
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
@@ -165,7 +165,7 @@ fn outputs_of_benchmarks_are_arms() {
     ] {
         let file = dir.join(format!("{busbw}.txt"));
         std::fs::write(&file, nccl_tests(busbw)).unwrap();
-        args.push(format!("--arm-file={name}={}", file.display()));
+        args.push(format!("--run-file={name}={}", file.display()));
     }
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = ablate(&args);
@@ -182,13 +182,13 @@ fn outputs_of_benchmarks_are_arms() {
         );
     }
     let missing = ablate(&[
-        "--arm-file",
+        "--run-file",
         "baseline=Cargo.toml",
-        "--arm-file",
+        "--run-file",
         "no P2P=Cargo.toml",
     ]);
     assert_eq!(missing.status.code(), Some(65));
-    let unknown = ablate(&["--arm-file", "Tuesday=Cargo.toml"]);
+    let unknown = ablate(&["--run-file", "Tuesday=Cargo.toml"]);
     assert_eq!(
         unknown.status.code(),
         Some(64),

@@ -125,7 +125,7 @@ fn runs_that_fail_hang_or_are_wrong_name_what_cures_them() {
     if verdict("small-shm", &args, "ablation/change-cures", &open).is_none() {
         return;
     }
-    let p2p = ["--only", "--arm", "NCCL_P2P_DISABLE=1", "--deadline", "20"];
+    let p2p = ["--only", "--run", "NCCL_P2P_DISABLE=1", "--deadline", "20"];
     let p2p = [&ONCE[..], &p2p].concat();
     verdict("wrong", &p2p, "ablation/change-cures", &[]);
     // On a machine that is busy beyond measure the arm that would end well does not end in time either.

@@ -146,7 +146,7 @@ const OPEN: &[(&str, &[&str], &str)] = &[
         "what a function is, where it is, and the two ends of its link",
     ),
     (
-        "rehearsal/",
+        "self-test/",
         &["rehearse_", "/sys/class/infiniband", "environment TMPDIR"],
         "the trial is the evidence, and these replies say what is to be tried",
     ),

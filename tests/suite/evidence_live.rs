@@ -76,7 +76,7 @@ fn outputs_say_what_a_recording_of_the_same_network_says() {
 nft -f - <<'NFT'
 {FILTER}
 NFT
-{doctor} record --no-redact --no-rehearsal -o {live} >/dev/null 2>&1 || :
+{doctor} record --no-redact --no-self-test -o {live} >/dev/null 2>&1 || :
 {}
 echo == json ==
 {}

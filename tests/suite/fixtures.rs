@@ -293,7 +293,7 @@ fn lose_each_line(
         let own = own_questions(path);
         let lines = recording.to_lines();
         // A respondent is the reply that is lost, and is called by what other replies know of it: tests of lost evidence hold it.
-        let is_kept = |row: &Row| !catalogue.checks[row.0].id.starts_with("respondent/");
+        let is_kept = |row: &Row| !catalogue.checks[row.0].id.starts_with("unanswered/");
         let (mut whole, known) = rows(catalogue, &recording);
         whole.retain(is_kept);
         let mut place: HashMap<(usize, &str), usize> = HashMap::new();

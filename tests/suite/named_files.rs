@@ -80,7 +80,7 @@ fn root() -> Option<()> {
 /// What is recorded where a variable names this, and sudo was called by this user.
 fn recorded(variable: &str, path: &Path, by: Option<u32>) -> String {
     let mut command = Command::new(doctor());
-    command.args(["record", "--no-redact", "--no-rehearsal"]);
+    command.args(["record", "--no-redact", "--no-self-test"]);
     for name in ["SUDO_UID", "SLURM_JOB_UID", "PKEXEC_UID"] {
         command.env_remove(name);
     }

@@ -243,7 +243,7 @@ fn completions(shell: &str) -> (Scratch, PathBuf) {
         assert!(script.contains(name), "{shell} does not know {name}");
     }
     // An option of a subcommand, which is defined when it is asked for.
-    assert!(script.contains("no-rehearsal"), "{shell}");
+    assert!(script.contains("no-self-test"), "{shell}");
     let path = scratch.join("completions");
     std::fs::write(&path, script).unwrap();
     (scratch, path)
@@ -253,10 +253,10 @@ fn completions(shell: &str) -> (Scratch, PathBuf) {
 fn shells_complete_commands_and_options() {
     let (_scratch, bash) = completions("bash");
     // As bash calls it: the program's name, the word, the word before it.
-    let ask = "source \"$1\"; COMP_WORDS=(rdma-doctor check --no-reh); COMP_CWORD=2
-               $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor --no-reh check; echo \"${COMPREPLY[*]}\"";
+    let ask = "source \"$1\"; COMP_WORDS=(rdma-doctor check --no-self); COMP_CWORD=2
+               $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor --no-self check; echo \"${COMPREPLY[*]}\"";
     let reply = said(Command::new("bash").args(["-c", ask, "bash"]).arg(&bash));
-    assert_eq!(reply.trim(), "--no-rehearsal");
+    assert_eq!(reply.trim(), "--no-self-test");
     let completed = |words: &[&str]| -> String {
         let ask = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1))
                    $(complete -p rdma-doctor | grep -o '[-]F [^ ]*' | cut -c4-) rdma-doctor \"${@: -1}\" \"${@: -2:1}\"

@@ -195,7 +195,7 @@ fn no_secret_of_an_environment_survives() {
     let (raw, redacted) = (scratch.join("raw.jsonl"), scratch.join("redacted.jsonl"));
     let record = |how: &[&str], to: &Path, secrets: &mut BTreeSet<Secret>| {
         let mut command = Command::new(doctor());
-        command.args(["record", "--no-rehearsal"]).args(how);
+        command.args(["record", "--no-self-test"]).args(how);
         for (name, text) in &planted.environment {
             command.env(name, unmarked(text, secrets));
         }

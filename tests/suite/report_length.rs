@@ -163,7 +163,8 @@ fn keep_their_predicates(reports: &[(String, Report)]) {
                 .chain(hence.filter(new).take(few))
         });
         let causes = report.causes.iter().take(24).map(|cause| &cause.sentence);
-        let notes = report.notes.iter().take(3).map(|note| &note.sentence);
+        let notes = report.notes.iter().filter(|note| !note.background);
+        let notes = notes.take(3).map(|note| &note.sentence);
         for sentence in causes.chain(notes).chain(hence) {
             let words = words_of_predicate(sentence);
             assert!(says(&page, &words), "{name}: {sentence}: {words:?}");

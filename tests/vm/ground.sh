@@ -78,12 +78,12 @@ MAKE
 fault tmpdir-absent host/tmp-unusable <<'MAKE'
 TMPDIR=/scratch/job.4711 check
 MAKE
-fault shm-without-inodes rehearsal/shared-memory-fails <<'MAKE'
+fault shm-without-inodes self-test/shared-memory-fails <<'MAKE'
 mount -t tmpfs -o size=1g,nr_inodes=2 shm /dev/shm
 : >/dev/shm/left-by-a-job
 check
 MAKE
-fault own-address-not-delivered rehearsal/connection-fails <<'MAKE'
+fault own-address-not-delivered self-test/connection-fails <<'MAKE'
 address=$(ip -4 -o address show dev eth0 | sed 's/.* inet \([0-9.]*\).*/\1/')
 undo+=("ip route add local $address dev eth0 table local proto kernel scope host src $address")
 ip route del local $address dev eth0 table local
@@ -194,7 +194,7 @@ MAKE
 fault class-beyond-field nccl/value-not-as-written <<'MAKE'
 NCCL_IB_TC=416 check
 MAKE
-fault directory-of-log-absent rehearsal/log-file-fails <<'MAKE'
+fault directory-of-log-absent self-test/log-file-fails <<'MAKE'
 NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/scratch/logs/nccl.%h.log check
 MAKE
 fault no-queue-pairs nccl/value-not-as-written <<'MAKE'

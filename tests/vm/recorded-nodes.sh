@@ -12,7 +12,7 @@ record() { # NAME: again where the guest was so slow that something did not answ
     local tried
     for tried in 1 2 3 4 5; do
         $doctor record --deadline 300 --no-redact -o "/run/$1.jsonl" || return
-        $doctor check --all "/run/$1.jsonl" | grep -q '\[respondent/' || break
+        $doctor check --all "/run/$1.jsonl" | grep -q '\[unanswered/' || break
     done
     cp "/run/$1.jsonl" /out/
 }

@@ -71,7 +71,7 @@ pub(super) fn table(arms: &[ArmFile]) -> anyhow::Result<Table> {
     }
     if table.rows.len() < 2 {
         return Err(
-            BadInput("one arm compares nothing: give --arm-file once for each".into()).into(),
+            BadInput("one run compares nothing: give --run-file once for each".into()).into(),
         );
     }
     Ok(table)

@@ -133,7 +133,7 @@ impl Arms {
         let outcome = self.some(outcome, "a valid pair with the baseline");
         facts.set(id, factor::OUTCOME, outcome);
         let alone = alone.map(|(_, effect)| effect.effect);
-        let what = "a valid pair of arms";
+        let what = "a valid pair of runs";
         facts.set(id, factor::EFFECT, self.some(alone.map(Percent), what));
         let words = alone.map(|effect| size(effect).into());
         facts.set(id, factor::COST, self.some(words, what));

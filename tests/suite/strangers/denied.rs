@@ -111,7 +111,7 @@ fn a_report_on_a_recording_is_the_same_without_a_call_or_there_is_none() {
 
 #[test]
 fn this_machine_is_not_judged_better_without_a_call() {
-    let words = ["check", "--no-rehearsal", "--deadline", "60"];
+    let words = ["check", "--no-self-test", "--deadline", "60"];
     let whole = run(Command::new(doctor()), &words);
     for call in calls(8) {
         let ended = without(call, Errno::PERM, &words);
@@ -142,7 +142,7 @@ fn a_parent_that_ignores_its_children_takes_nothing_away() {
     const IGNORING: &str = "import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execvp(sys.argv[1], sys.argv[1:])";
-    for words in [&["check", GREEN][..], &["check", "--no-rehearsal"]] {
+    for words in [&["check", GREEN][..], &["check", "--no-self-test"]] {
         let whole = run(Command::new(doctor()), words);
         let mut command = Command::new("python3");
         command.args(["-c", IGNORING, doctor()]);
