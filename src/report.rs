@@ -162,7 +162,7 @@ pub struct Report {
     pub seconds: f64,
     /// What a page draws beside it.
     #[serde(skip)]
-    pub drawn: html::Markup,
+    pub drawn: html::Drawings,
 }
 
 impl Default for Report {
@@ -188,7 +188,7 @@ impl Default for Report {
             counts: Counts::default(),
             unauthenticated: false,
             seconds: 0.0,
-            drawn: html::Markup::default(),
+            drawn: html::Drawings::default(),
         }
     }
 }
@@ -271,6 +271,7 @@ pub(crate) mod testing {
     pub(crate) fn report(exit: Exit, causes: &[&str]) -> Report {
         let finding = |check: &&str| Finding {
             check: (*check).to_owned(),
+            area: "ports".to_owned(),
             place: 0,
             is_shown_in_several_ways: false,
             severity: "error",

@@ -56,7 +56,7 @@ pub fn judged(recordings: &[Recording]) -> Report {
 }
 
 /// The drawing of a machine; none of a log.
-fn drawing(recording: &Recording) -> html::Markup {
+fn drawing(recording: &Recording) -> html::Drawings {
     let own = std::slice::from_ref(recording);
     let (mut facts, nodes) = one::facts_within(CATALOGUE.limits.clone(), own);
     super::without_a_bug(&facts);

@@ -338,7 +338,7 @@ fn show(
         report.nodes.clear();
     }
     if format == MeasurementFormat::Html {
-        charts::ablation(&mut report.drawn, &ablation)?;
+        charts::ablation(&mut report.drawn.above, &ablation)?;
     }
     let text = |out: &mut dyn Write| {
         let width = output::width();

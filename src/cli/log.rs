@@ -15,10 +15,10 @@ use super::output::StandardError;
 use super::{SelectArgs, output, record};
 use crate::examine::budget::{Foreign, REPORTING};
 use crate::examine::recording_text::to_text;
-use crate::examine::{log, many};
+use crate::examine::{log, many, one};
 use crate::exit::Exit;
 use crate::live::{self, judging_child};
-use crate::report::html::Markup;
+use crate::report::html::{Markup, timeline};
 use crate::report::text::Detail;
 use crate::report::{json, text};
 use crate::source::recording::Recording;
@@ -113,7 +113,8 @@ pub(super) fn run_over(
     if args.judge.draws() {
         let mut page = Markup::default();
         page.text(|out| text::write(out, &report, Detail::default(), 100))?;
-        report.drawn = page;
+        timeline::timeline(&mut report.drawn.above, &one::facts(&recordings).0);
+        report.drawn.below = page;
     }
     let text =
         |out: &mut dyn Write| text::write(out, &report, args.judge.detail(), output::width());

@@ -297,7 +297,7 @@ fn draw(
     if let (Some(ablation), true) = (ablation, report.nodes.len() > 1) {
         charts::ablation(&mut page, ablation)?;
     }
-    page.append(&report.drawn);
-    report.drawn = page;
+    page.append(&report.drawn.above);
+    report.drawn.above = page;
     Ok(())
 }

@@ -12,6 +12,8 @@ use crate::whole::{EvidenceLine, Failure};
 pub struct Finding {
     /// The check.
     pub check: String,
+    /// The area to which the check belongs.
+    pub area: String,
     /// Its place in the catalogue.
     #[serde(skip)]
     pub(super) place: usize,
@@ -144,6 +146,7 @@ fn leading(catalogue: &Catalogue, failure: Failure, subject: String) -> Finding 
     let advice = check.advice();
     Finding {
         check: check.id.to_string(),
+        area: check.area.to_string(),
         place: failure.check,
         is_shown_in_several_ways: false,
         severity: failure.severity.word(),

@@ -5,6 +5,7 @@ mod cluster;
 mod findings;
 pub mod marks;
 pub mod markup;
+pub mod timeline;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -15,7 +16,7 @@ use super::text::{self, Detail};
 use super::{Report, ToolFormat, all_facts};
 use crate::check::{Catalogue, Verdict};
 use crate::exit::Exit;
-use crate::fact::{Fact, Facts, Id};
+use crate::fact::{Fact, Facts, Id, Value};
 use crate::report::ablation::Ablation;
 use crate::report::topology::{Topology, svg::NodeDrawing};
 
@@ -48,7 +49,16 @@ const SCRIPT: &str = include_str!("html/filter.js");
 /// What a browser may load and run: this style and this script, by their hashes. A test holds it.
 const POLICY: &str = include_str!("html/policy.txt");
 
-/// Draws a node: its devices with their verdicts, its ablation, its facts.
+/// What a page draws beside the report.
+#[derive(Debug, Default)]
+pub struct Drawings {
+    /// What stands below the headline.
+    pub above: Markup,
+    /// What stands at the end.
+    pub below: Markup,
+}
+
+/// Draws a node: its devices with their verdicts and its ablation, and its facts at the end.
 ///
 /// # Errors
 ///
@@ -58,7 +68,7 @@ pub fn of_node(
     facts: &Facts,
     verdicts: &[Verdict],
     node: Id,
-) -> io::Result<Markup> {
+) -> io::Result<Drawings> {
     let mut page = Markup::default();
     let drawing = NodeDrawing {
         topology: Topology::of(facts, node),
@@ -66,8 +76,9 @@ pub fn of_node(
     };
     charts::ablation(&mut page, &Ablation::of(facts, node))?;
     drawing.draw(&mut page);
-    fact_table(&mut page, facts);
-    Ok(page)
+    let mut below = Markup::default();
+    fact_table(&mut below, facts);
+    Ok(Drawings { above: page, below })
 }
 
 /// Writes the page of a measurement: its first words lead; all of its text stands below the drawing.
@@ -154,10 +165,11 @@ fn write_report(page: &mut Markup, report: &Report) -> io::Result<()> {
         &report.headline.to_string(),
         &findings::about(report),
     );
-    findings::areas(page, report);
+    page.append(&report.drawn.above);
+    cluster::grid(page, report);
     findings::list(page, "Causes", &report.causes);
-    page.append(&report.drawn);
-    cluster::table(page, report);
+    findings::areas(page, report);
+    cluster::findings_by_node(page, report);
     folded(page, "notes", "Notes", &report.notes.len());
     findings::list(page, "", &report.notes);
     page.put("</details>\n", &[]);
@@ -170,6 +182,7 @@ fn write_report(page: &mut Markup, report: &Report) -> io::Result<()> {
     };
     page.text(|out| text::write(out, report, all, 100))?;
     page.put("</details>\n", &[]);
+    page.append(&report.drawn.below);
     Ok(())
 }
 
@@ -190,6 +203,7 @@ fn filter(page: &mut Markup, table: &str, example: &str) {
     );
 }
 
+/// Writes the facts by subject: where instances have the same value, they share its row.
 fn fact_table(page: &mut Markup, facts: &Facts) {
     let all = all_facts(facts);
     let known = all.iter().filter(|(.., fact)| fact.known().is_some());
@@ -197,27 +211,86 @@ fn fact_table(page: &mut Markup, facts: &Facts) {
     folded(page, "facts", "Facts", &count);
     filter(page, "facts", "words, as: port rate");
     page.put("<table>\n", &[]);
-    for of_one in all.chunk_by(|(a, ..), (b, ..)| a == b) {
-        let id = of_one[0].0;
-        let title = format!("{} {}", facts.subject(id).name(), facts.name(id));
+    for of_subject in all.chunk_by(|(a, ..), (b, ..)| facts.subject(*a) == facts.subject(*b)) {
+        let subject = facts.subject(of_subject[0].0);
+        let mut names: Vec<&str> = of_subject.iter().map(|(id, ..)| facts.name(*id)).collect();
+        names.dedup();
+        let title = format!("{} {}", subject.name(), names.join(", "));
         page.put(
             "<tbody><tr class=\"head\"><th colspan=\"3\">{}\n",
             &[&title],
         );
-        for (_, name, fact) in of_one {
-            match fact {
-                Fact::Known(value, origin) => {
-                    page.put("<tr><td>{}<td>{}<td>{}\n", &[name, value, origin])
-                }
-                Fact::Unknown(gap) => page.put(
-                    "<tr class=\"gap\"><td>{}<td>{}<td>{}\n",
-                    &[name, &gap.why, &gap.origin],
-                ),
-            }
+        let mut rows: Vec<FactRow<'_>> = Vec::new();
+        for (id, name, fact) in of_subject {
+            add_to_rows(&mut rows, name, facts.name(*id), fact);
+        }
+        rows.sort_by_key(|row| row.index);
+        for row in &rows {
+            write_row(page, row, names.len());
         }
         page.put("</tbody>\n", &[]);
     }
     page.put("</table>\n</details>\n", &[]);
+}
+
+/// A value of a fact, with the instances that have it.
+struct FactRow<'f> {
+    /// The place of the fact among those of its subject.
+    index: usize,
+    fact: &'f str,
+    value: String,
+    is_gap: bool,
+    /// Where the first of them was read.
+    origin: String,
+    instances: Vec<&'f str>,
+}
+
+fn add_to_rows<'f>(
+    rows: &mut Vec<FactRow<'f>>,
+    name: &'f str,
+    instance: &'f str,
+    fact: &Fact<Value>,
+) {
+    let (value, origin, is_gap) = match fact {
+        Fact::Known(value, origin) => (value.to_string(), origin.to_string(), false),
+        Fact::Unknown(gap) => (gap.why.to_string(), gap.origin.to_string(), true),
+    };
+    let known = rows
+        .iter_mut()
+        .find(|row| row.fact == name && row.is_gap == is_gap && row.value == value);
+    match known {
+        Some(row) => row.instances.push(instance),
+        None => {
+            let same = rows.iter().find(|row| row.fact == name);
+            let index = same.map_or(rows.len(), |row| row.index);
+            rows.push(FactRow {
+                index,
+                fact: name,
+                value,
+                is_gap,
+                origin,
+                instances: vec![instance],
+            });
+        }
+    }
+}
+
+fn write_row(page: &mut Markup, row: &FactRow<'_>, instances: usize) {
+    let whom = match row.instances.len() {
+        _ if instances == 1 => row.origin.clone(),
+        all if all == instances => format!("all {all}"),
+        // The most have it: those that do not are named in rows of their own.
+        most if most * 2 > instances => format!("{most} of {instances}"),
+        1 => format!("{}: {}", row.instances[0], row.origin),
+        _ => row.instances.join(", "),
+    };
+    let begin = if row.is_gap {
+        "<tr class=\"gap\">"
+    } else {
+        "<tr>"
+    };
+    page.put(begin, &[]);
+    page.put("<td>{}<td>{}<td>{}\n", &[&row.fact, &row.value, &whom]);
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ fn prefixed(name: &str, subject: &str) -> String {
 impl ManyNodesReport {
     /// Adds a node, which was judged alone.
     pub fn add(&mut self, catalogue: &Catalogue, mut part: Contribution) {
-        let Some(head) = part.nodes.pop() else {
+        let Some(mut head) = part.nodes.pop() else {
             return;
         };
         // Bounded by the recordings on a command line.
@@ -177,6 +177,7 @@ impl ManyNodesReport {
         sum.is_empty = part.is_empty && (at == 0 || sum.is_empty);
         sum.is_left_open |= part.is_left_open;
         sum.withheld += part.withheld;
+        head.area_states = part.areas.iter().map(|area| area.rank).collect();
         sum.nodes.push(head);
         self.areas.add(part.areas, &name);
         for one in part.waived {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::given::given;
 use super::inventory::inventory;
+use crate::diagnosis::areas::AreaState;
 use crate::fact::{Facts, Id, Subject, node};
 
 /// What a report contains about a recording beyond its facts.
@@ -47,6 +48,9 @@ pub struct NodeHead {
     /// GPUs by model, adapters, ports by state, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<String>,
+    /// How far each area was examined there, of several nodes: in the order of the report's areas.
+    #[serde(skip)]
+    pub area_states: Vec<AreaState>,
     /// What was given in its place, if it was not examined itself.
     #[serde(skip)]
     pub given: Option<String>,
@@ -84,6 +88,7 @@ impl NodeHead {
                 && facts.members(Subject::Suspect, id).is_err(),
             gpus: facts.known(id, node::GPUS),
             inventory: inventory(facts, id),
+            area_states: Vec::new(),
             given: given(facts, id),
             launch: launch.filter(|by| &**by != "none").map(|by| by.to_string()),
             recorded: recorded.utc.clone(),

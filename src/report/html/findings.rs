@@ -23,11 +23,9 @@ pub(super) fn about(report: &Report) -> String {
     let kernel = node.kernel.as_ref().map(|k| format!("Linux {k}"));
     let mut parts = vec![node.name.clone(), format!("recorded {}", node.recorded)];
     parts.extend(node.os.iter().chain(&kernel).chain(&node.launch).cloned());
-    parts.extend(
-        node.altered
-            .iter()
-            .map(|how| format!("altered by hand: {how}")),
-    );
+    parts.extend(node.inventory.iter().cloned());
+    // How, says the text below.
+    parts.extend(node.altered.iter().map(|_| "altered by hand".to_owned()));
     parts.join(" · ")
 }
 
@@ -37,9 +35,9 @@ pub(super) fn areas(page: &mut Markup, report: &Report) {
     for area in &report.areas {
         let (class, word) = match area.state {
             "examined" => ("ok", "examined"),
-            "partly" => ("unknown", "partly"),
-            "not-examined" => ("unknown", "not seen"),
-            _ if area.is_wanting() => ("unknown", "absent"),
+            "partly" => ("unknown", "in part"),
+            "not-examined" => ("unknown", "not examined"),
+            _ if area.is_wanting() => ("unknown", "none here"),
             _ => ("", "none here"),
         };
         page.put(
@@ -130,7 +128,12 @@ fn finding(page: &mut Markup, finding: &Finding) {
         page.put(begin, &[]);
         for line in lines {
             match line {
-                RemedyLine::Command(command, _) => page.put("{}\n", &[&command.text()]),
+                RemedyLine::Command(command, after) if after.is_empty() => {
+                    page.put("{}\n", &[&command.text()]);
+                }
+                RemedyLine::Command(command, after) => {
+                    page.put("{}   <i># {}</i>\n", &[&command.text(), after]);
+                }
                 RemedyLine::Words(words) => page.sentence(words),
             }
         }
@@ -138,7 +141,7 @@ fn finding(page: &mut Markup, finding: &Finding) {
     }
     page.put("</div>\n</div>\n", &[]);
     if !finding.consequences.is_empty() {
-        page.put("<h4>Hence</h4>\n<ul>\n", &[]);
+        page.put("<h4>Effects</h4>\n<ul>\n", &[]);
         first_few(page, &finding.consequences, |page, one| {
             page.put(
                 "<li>{} <code>{}</code></li>\n",
