@@ -76,7 +76,7 @@ impl NodeDrawing {
         page.put("<span class=\"narrow\">narrow PCIe link</span>", &[]);
         let mut links = topology.gpus.iter().filter_map(|gpu| gpu.link);
         if links.any(Link::is_lowered) {
-            page.put(" A GPU that rests lowers its link.", &[]);
+            page.put(" Idle GPUs lower their PCIe link: this is normal.", &[]);
         }
         page.put("</p>\n</section>\n", &[]);
     }

@@ -71,7 +71,7 @@ impl Page<'_> {
             .iter()
             .any(|gpu| gpu.link.is_some_and(Link::is_lowered))
         {
-            writeln!(out, "\nA GPU that rests lowers its link.")?;
+            writeln!(out, "\nIdle GPUs lower their PCIe link: this is normal.")?;
         }
         Ok(())
     }
