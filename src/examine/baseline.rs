@@ -83,7 +83,11 @@ pub(super) fn changes(
     };
     let pseudonyms = recordings.iter().chain(own).any(|one| one.header.redacted);
     let drifted = drifted(&facts, &judged.facts, pseudonyms);
-    Ok(BaselineChanges::new(of, &before, report, drifted))
+    let changes = BaselineChanges::new(of, &before, report, drifted);
+    Ok(match recordings.as_slice() {
+        [one] => changes.recorded_at(&one.header.utc),
+        _ => changes,
+    })
 }
 
 /// The recordings in a directory; `None` if the path is none.

@@ -51,7 +51,13 @@ pub struct BaselineChanges {
     pub changes: Vec<String>,
     /// Facts that drifted.
     pub drifted: Vec<Difference>,
+    /// When the baseline was recorded, and the first of what drifted since; absent if nothing did or nobody knows when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
 }
+
+/// So much of what drifted stands below the headline.
+const STEPS: usize = 3;
 
 /// What more than half of all nodes have: the verdict from which one of them is told apart.
 pub fn majority(all: &[Expectation]) -> Expectation {
@@ -170,7 +176,22 @@ impl BaselineChanges {
             of,
             changes: before.changes(report),
             drifted,
+            since: None,
         }
+    }
+
+    /// The same of a baseline of this time, RFC 3339 in UTC.
+    pub fn recorded_at(mut self, utc: &str) -> Self {
+        let steps = self.drifted.iter().take(STEPS).map(Difference::step);
+        let mut steps = steps.collect::<Vec<String>>().join("; ");
+        if self.drifted.len() > STEPS {
+            steps.push_str(&format!("; {} more", self.drifted.len() - STEPS));
+        }
+        let minute = utc.get(..16).map(|minute| minute.replace('T', " "));
+        self.since = minute
+            .filter(|_| !self.drifted.is_empty())
+            .map(|minute| format!("since {minute}: {steps}"));
+        self
     }
 
     /// Writes them for people.

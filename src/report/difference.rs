@@ -65,6 +65,21 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// The difference in short, as a step from there to here: `mlx5_3/1 width x16 → x8`.
+    pub fn step(&self) -> String {
+        let value = |side: &FactSide| match side {
+            FactSide::Known(value) => value.to_string(),
+            FactSide::Unknown(_) => "unknown".into(),
+            FactSide::Present(true) => "present".into(),
+            FactSide::Present(false) => "gone".into(),
+        };
+        let fact = self.fact.map(|fact| fact.replace('_', " "));
+        let name = [Some(self.name.clone()), fact].into_iter().flatten();
+        let name: Vec<String> = name.filter(|part| !part.is_empty()).collect();
+        let (there, here) = (value(&self.there), value(&self.here));
+        format!("{} {there} → {here}", name.join(" "))
+    }
+
     /// The difference in words: this side's value, then the other's behind a word as `was`.
     pub fn sentence(&self, word: &str) -> String {
         let name = [Some(self.subject), Some(&*self.name), self.fact];

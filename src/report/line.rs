@@ -80,7 +80,16 @@ pub fn slurm(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         }
         _ => report.headline.clone(),
     };
+    let since = report
+        .baseline
+        .as_ref()
+        .and_then(|baseline| baseline.since.as_deref());
+    let since = since.filter(|_| report.exit() != Exit::Healthy);
     let reason = Sentence::from("rdma-doctor: ").then(reason);
+    let reason = match since {
+        Some(since) => reason.then_optionally(format!("; {since}")),
+        None => reason,
+    };
     writeln!(out, "{}", plain_within(&reason, SLURM_REASON))
 }
 

@@ -90,8 +90,16 @@ pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
     for line in lines {
         writeln!(out, "  {}", line.bold())?;
     }
-    match rest {
-        Some(rest) => page.wrap(out, "  ", 2, &rest),
+    if let Some(rest) = rest {
+        page.wrap(out, "  ", 2, &rest)?;
+    }
+    // What was changed since all was well is where a person looks first.
+    let since = report
+        .baseline
+        .as_ref()
+        .and_then(|baseline| baseline.since.as_deref());
+    match since.filter(|_| report.exit() != Exit::Healthy) {
+        Some(since) => page.wrap(out, "  ", 2, &since.into()),
         None => Ok(()),
     }
 }

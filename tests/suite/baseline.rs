@@ -56,6 +56,9 @@ fn a_node_is_held_against_its_own_recording_or_report() {
     for part in [
         "+ error link/not-trained mlx5_2/1: mlx5_2/1 is down with physical state polling",
         "~ port mlx5_2/1 state: down, was active",
+        // Below the headline, with the time of the baseline.
+        "other end since 2026-",
+        ": mlx5_2/1 state active → down",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -209,10 +209,61 @@ fn the_prolog_drains_for_errors_and_damage_and_for_what_a_site_adds() {
         asked.lines().next(),
         Some("check --alone --format slurm --deadline 30")
     );
+    keeps_the_last_good_recording(&dir, &said);
     let conf = std::fs::read_to_string(made.join("etc/slurm/rdma-doctor.conf")).unwrap();
     assert!(
         conf.contains("\nProlog=/etc/slurm/rdma-doctor.sh\n")
             && conf.contains("\nHealthCheckProgram=/etc/slurm/rdma-doctor.sh\n")
+    );
+}
+
+/// With LAST_GOOD the prolog judges a recording, against the last one without an error, which it keeps.
+fn keeps_the_last_good_recording(
+    dir: &Scratch,
+    said: &dyn Fn(&str, u8, &str, &[(&str, &str)]) -> (Option<i32>, String),
+) {
+    // The stand-in for the doctor writes what it is asked to record.
+    program(
+        &dir.join("doctor"),
+        &format!(
+            "echo \"$*\" >>{0}/asked; \
+             if [ \"$1\" = record ]; then [ ! -e {0}/mute ] || exit 70; echo recorded >\"${{@: -1}}\"; exit 0; fi; \
+             cat {0}/says; exit $(<{0}/status)",
+            dir.display()
+        ),
+    );
+    let kept = dir.join("kept");
+    let vars = [("LAST_GOOD", kept.to_str().unwrap())];
+    let asked = || {
+        let asked = std::fs::read_to_string(dir.join("asked")).unwrap();
+        std::fs::remove_file(dir.join("asked")).unwrap();
+        asked.replace(kept.to_str().unwrap(), "KEPT")
+    };
+    asked();
+    let record = "record --no-redact --deadline 30 -o KEPT/now.jsonl.zst\n";
+    let good = || kept.join("good.jsonl.zst").exists();
+    // An error is no baseline.
+    let (_, drained) = said("rdma-doctor: an error", 2, "idle\n", &vars);
+    assert!(drained.contains("Reason=rdma-doctor: an error") && !good());
+    let first = format!("{record}check KEPT/now.jsonl.zst --format slurm --deadline 30\n");
+    assert_eq!(asked(), first);
+    said("rdma-doctor: no fault found", 0, "idle\n", &vars);
+    assert!(good());
+    assert_eq!(asked(), first);
+    said("rdma-doctor: an error", 2, "idle\n", &vars);
+    let held =
+        "check KEPT/now.jsonl.zst --baseline KEPT/good.jsonl.zst --format slurm --deadline 30\n";
+    assert_eq!(asked(), format!("{record}{held}"));
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&kept).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700);
+    // What cannot be recorded is examined.
+    std::fs::write(dir.join("mute"), "").unwrap();
+    let (_, drained) = said("rdma-doctor: an error", 2, "idle\n", &vars);
+    assert!(drained.contains("Reason=rdma-doctor: an error"));
+    assert_eq!(
+        asked(),
+        format!("{record}check --alone --format slurm --deadline 30\n")
     );
 }
 
