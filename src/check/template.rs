@@ -6,7 +6,7 @@ use super::condition::{Limit, Lineage, Slot};
 use super::diagnostic::{Complaint, nearest};
 use super::names::Names;
 use super::naming::SentenceDraft;
-use crate::fact::{Fact, Facts, Id, Subject, Value};
+use crate::fact::{Fact, Facts, Id, Subject, Value, host};
 use crate::sentence::shell::{Command, CommandLine};
 use crate::sentence::{Sentence, Span};
 
@@ -263,6 +263,14 @@ impl Template {
 
     fn filled(&self, mut draft: SentenceDraft<'_>, filling: &Filling<'_>) -> Sentence {
         let mut at = 0;
+        // A host without a name tells nothing in front of its line.
+        if let [Piece::Name(up), Piece::Text(range), ..] = &*self.pieces
+            && filling.facts.name(filling.lineage.up(*up)) == host::UNNAMED
+            && let Some(words) = self.source[range.clone()].strip_prefix(": ")
+        {
+            draft.words(words);
+            at = 2;
+        }
         while let Some(piece) = self.pieces.get(at) {
             at += 1;
             match piece {

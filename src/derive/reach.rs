@@ -67,7 +67,7 @@ fn accuse_meeting(facts: &mut Facts, unreached: &[Unreached]) -> Option<(Id, Opt
     } else {
         let list = nodeset::list(&hosts);
         let what = Sentence::from(Span::Node(leader.clone()))
-            .then(" is not reached by ")
+            .then(" cannot be reached from ")
             .then(list);
         (leader.clone(), what, Some(leader.clone()))
     };

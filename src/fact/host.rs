@@ -7,6 +7,9 @@ use super::schema::subject;
 use super::value::words;
 use super::{BitRate, Percent};
 
+/// The name of a host whose lines do not tell it.
+pub const UNNAMED: &str = "the host of this log";
+
 words! {
     /// Where two things stand to each other, in NCCL's terms; the nearest first.
     pub enum PathType {

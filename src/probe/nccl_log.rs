@@ -33,7 +33,7 @@ use self::line::{Line, Writer};
 use self::outcome::RunExtents;
 use super::Ask;
 use crate::fact::event::{LogClass, Role};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster};
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Typed, Why, cluster, host};
 use crate::left_out::{self, LeftOut};
 use crate::nccl_log::Digest;
 use crate::nccl_log::digest::DroppedEvents;
@@ -591,7 +591,7 @@ impl<'d> Log<'d> {
             names.extend(wrote.into_iter().take(HOSTS_WITHOUT_LINES));
             // A file stands for a host whose name no line tells.
             let name = |host: &str| match labels.contains(host) {
-                true if host.is_empty() => "the host of this log".to_owned(),
+                true if host.is_empty() => host::UNNAMED.to_owned(),
                 true => format!("the host of {host}"),
                 false => host.to_owned(),
             };

@@ -165,7 +165,7 @@ fn outcome(said: &Value, words: impl Fn(&str) -> String) -> Result<Arc<str>, Str
 
 fn port_words(step: &str, said: &Value) -> String {
     let row = said.get("gid_index").and_then(Value::as_u64);
-    let by = row.map_or(String::new(), |row| format!(" with GID {row}"));
+    let by = row.map_or(String::new(), |row| format!(" with GID index {row}"));
     match step {
         "open" => "the device cannot be opened".into(),
         "domain" => "the device gives no protection domain".into(),

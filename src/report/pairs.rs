@@ -80,7 +80,7 @@ pub struct MeasuredDirection {
     pub memory: &'static str,
     /// What arrived in a second, in bits.
     pub rate: Option<f64>,
-    /// Of the segments, or of RDMA's packets, those that were sent again, in percent.
+    /// Of the segments, or of RDMA's packets, those that were retransmitted, in percent.
     pub loss: Option<f64>,
     /// The least time of a byte, or of a small RDMA write, there and back.
     pub round_trip: Option<f64>,

@@ -75,7 +75,10 @@ fn what_is_planted_is_named() {
     let (value, _) = measure(&mut world, &["--record", named]);
     assert_eq!(accused(&value), [pair("n2/rail1", "loss")], "{value:#}");
     let what = value["accused"][0]["what"].as_str().unwrap();
-    assert!(what.starts_with("n2/rail1 loses what it sends: "), "{what}");
+    assert!(
+        what.starts_with("n2/rail1 loses packets that it sends: "),
+        "{what}"
+    );
     assert_eq!(value["findings"][0]["check"], "pairs/loses-packets");
     // The recording says the same, and nobody's names and addresses.
     let text = std::fs::read_to_string(&file).unwrap();

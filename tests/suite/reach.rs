@@ -99,7 +99,7 @@ fn a_node_that_loses_packets_or_takes_no_large_packets_is_named() {
     assert_eq!(of_ways(&report), ["reach/loses-packets"]);
     let (sentence, nodes) = report.finding("reach/loses-packets").unwrap();
     assert!(
-        sentence.starts_with("n2 loses what it receives"),
+        sentence.starts_with("n2 loses packets that it receives"),
         "{sentence}"
     );
     assert_eq!(nodes, ["n2"]);
@@ -207,15 +207,15 @@ fn a_host_that_only_ssh_reaches_is_named() {
     let report = of_hosts(&ssh, "n3,n[1-2],n4", &[]);
     let (sentence, nodes) = report.finding("reach/unreachable").unwrap();
     assert!(
-        sentence.starts_with("n3 is not reached by n[1-2] and n4")
-            || sentence.starts_with("n3 is not reached by n[1-2,4]"),
+        sentence.starts_with("n3 cannot be reached from n[1-2] and n4")
+            || sentence.starts_with("n3 cannot be reached from n[1-2,4]"),
         "{sentence}"
     );
     assert_eq!(nodes, ["n3"]);
     assert_eq!(report.0["exit"], 2);
     let headline = report.0["headline"].as_str().unwrap();
     assert!(
-        headline.starts_with("n3 is not reached by"),
+        headline.starts_with("n3 cannot be reached from"),
         "{headline} / {sentence}"
     );
     let report = of_hosts(&ssh, "n3,n1", &[]);

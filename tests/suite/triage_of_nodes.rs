@@ -220,7 +220,10 @@ fn what_slows_three_nodes_is_said_in_one_sentence() {
         .as_str()
         .or(answer["because"].as_str())
         .unwrap();
-    assert!(beside.starts_with("n2 loses what it sends: "), "{answer:#}");
+    assert!(
+        beside.starts_with("n2 loses packets that it sends: "),
+        "{answer:#}"
+    );
     assert_eq!(value["headline"], answer["sentence"]);
     world.switches("nft flush ruleset");
 

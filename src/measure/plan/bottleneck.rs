@@ -236,10 +236,10 @@ mod tests {
         };
         let found = bottleneck(&of(2, 1), 60);
         assert_eq!(begin(&found.binds), ["n3"]);
-        assert_eq!(begin(&found.also), ["n2 loses what it sends"]);
+        assert_eq!(begin(&found.also), ["n2 loses packets that it sends"]);
         // The nodes together reach what the lossy one carries: n3 is in no ring then.
         let found = bottleneck(&of(9, 1), 148);
-        assert_eq!(begin(&found.binds), ["n2 loses what it sends"]);
+        assert_eq!(begin(&found.binds), ["n2 loses packets that it sends"]);
         // Neither predicts it.
         let found = bottleneck(&of(2, 1), 20);
         assert_eq!(begin(&found.binds), [""; 0]);

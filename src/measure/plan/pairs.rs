@@ -332,7 +332,7 @@ impl Flow {
         measured.then(|| self.bytes as f64 * 8e6 / self.micros as f64)
     }
 
-    /// Of the segments that were sent those that were sent again, in percent.
+    /// Of the segments that were sent those that were retransmitted, in percent.
     pub fn loss(&self) -> Option<f64> {
         let (segments, again) = (self.segments?, self.again?);
         (segments > 0).then(|| again as f64 * 100.0 / segments as f64)

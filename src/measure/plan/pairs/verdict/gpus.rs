@@ -156,7 +156,7 @@ fn without(results: &Results, silent: &BTreeSet<usize>) -> Vec<Suspect> {
             let labels: Vec<String> = at.iter().map(told).collect();
             let host = &member.host;
             let labels = labels.join(", ");
-            let own = sentence!("{host}: {labels} cannot have a GPU's memory");
+            let own = sentence!("{host}: {labels} cannot register GPU memory");
             let (problem, what) = match by_facts {
                 Some(way) => (
                     SuspectProblem::GpuFails,

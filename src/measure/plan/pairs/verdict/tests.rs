@@ -86,7 +86,7 @@ fn an_adapter_that_loses_what_it_sends_is_named_with_its_direction() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
         found[0].what,
-        "n2/eth1 loses what it sends: 1.6 % of the segments (480 of 30000) to n1, n3 and n4 were sent again"
+        "n2/eth1 loses packets that it sends: 1.6 % of the segments (480 of 30000) to n1, n3 and n4 were retransmitted"
     );
     assert_eq!(found[0].counted, ["n2/eth1 tx_dropped +480"]);
     assert_eq!(found[0].blame, Some(Blame::Adapter((1, 1))));
@@ -115,7 +115,7 @@ fn a_slow_node_a_short_packet_and_a_filter_are_told_apart() {
     assert_eq!(
         said(&results),
         [
-            "n5 is not reached by n1, n2, n3 and n4 (no answer), and reaches them itself",
+            "n5 cannot be reached from n1, n2, n3 and n4 (no answer); it can connect to them",
             "n3 receives packets of 1500 bytes at most, of the 9000 that n1, n2 and n4 send; its own MTU is 1500",
             "n4 is slow: 12.7 Gb/s at most to n1, n2 and n3, where equals send 102 Gb/s",
         ]
@@ -261,7 +261,7 @@ fn loss_that_rdma_hides_is_named_by_what_both_ports_counted() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(
         found[0].what,
-        "n2/mlx5_1/1 loses what it sends: 0.030 % of the packets (9 of 30000) to n1, n3 and n4 were sent again"
+        "n2/mlx5_1/1 loses packets that it sends: 0.030 % of the packets (9 of 30000) to n1, n3 and n4 were retransmitted"
     );
     assert_eq!(
         found[0].counted,
@@ -517,12 +517,12 @@ fn memory_that_is_refused_names_node_rail_and_obstacle() {
             (
                 SuspectProblem::GpuFails,
                 "n2",
-                "n2: mlx5_0/1 (GPU 0000:0a:00.0), mlx5_1/1 (GPU 0000:1a:00.0) cannot have a GPU's memory, though the node has GPUDirect RDMA by dma-buf: ibv_reg_dmabuf_mr: no"
+                "n2: mlx5_0/1 (GPU 0000:0a:00.0), mlx5_1/1 (GPU 0000:1a:00.0) cannot register GPU memory, though the node has GPUDirect RDMA by dma-buf: ibv_reg_dmabuf_mr: no"
             ),
             (
                 SuspectProblem::GpuNone,
                 "n4/mlx5_1/1",
-                "n4: mlx5_1/1 cannot have a GPU's memory: CUDA shows no GPU"
+                "n4: mlx5_1/1 cannot register GPU memory: CUDA shows no GPU"
             ),
         ]
     );

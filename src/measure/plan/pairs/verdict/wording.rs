@@ -66,7 +66,7 @@ pub(super) fn suspect(
     }
 }
 
-/// Percent of the segments or packets that were sent again.
+/// Percent of the segments or packets that were retransmitted.
 fn loss_percent(segments: u64, again: u64) -> f64 {
     again as f64 * 100.0 / segments.max(1) as f64
 }
@@ -167,9 +167,9 @@ impl Wording<'_> {
             }
             (true, ..) => sentence!("{name}: no node reaches another", " ({why})"),
             (_, Direction::In, _) => sentence!(
-                "{name} is not reached by {others}",
+                "{name} cannot be reached from {others}",
                 " ({why})",
-                ", and reaches {them} itself"
+                "; it can connect to {them}"
             ),
             (_, Direction::Out, _) => sentence!(
                 "{name} does not reach {others}",
@@ -236,17 +236,17 @@ impl Wording<'_> {
         match (self.is_pair, self.direction) {
             (false, Direction::Out) => {
                 sentence!(
-                    "{name} loses what it sends",
-                    ": {of} to {others} were sent again"
+                    "{name} loses packets that it sends",
+                    ": {of} to {others} were retransmitted"
                 )
             }
             (false, Direction::In) => {
                 sentence!(
-                    "{name} loses what it receives",
-                    ": {of} from {others} were sent again"
+                    "{name} loses packets that it receives",
+                    ": {of} from {others} were retransmitted"
                 )
             }
-            _ => sentence!("{name}: packets are lost", ", {of} were sent again"),
+            _ => sentence!("{name}: packets are lost", ", {of} were retransmitted"),
         }
     }
 
