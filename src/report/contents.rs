@@ -38,8 +38,10 @@ impl Contents {
         let causes = std::mem::take(&mut self.causes).into_iter();
         let is_note = |one: &Finding| catalogue.checks[one.place].severity == Severity::Note;
         let (mut notes, causes): (Vec<Finding>, Vec<Finding>) = causes.partition(is_note);
+        // Whoever gives an output asks what is in it.
+        let is_given = self.said.nodes.iter().any(|node| node.given.is_some());
         for note in &mut notes {
-            note.background = note.is_background();
+            note.background = note.is_background() && !is_given;
         }
         self.causes = causes;
         let mut status = status(catalogue, &self.said, &notes, policy);

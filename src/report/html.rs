@@ -209,7 +209,7 @@ fn fact_table(page: &mut Markup, facts: &Facts) {
     let known = all.iter().filter(|(.., fact)| fact.known().is_some());
     let count = format!("{} known", known.count());
     folded(page, "facts", "Facts", &count);
-    filter(page, "facts", "words, as: port rate");
+    filter(page, "facts", "port rate");
     page.put("<table>\n", &[]);
     for of_subject in all.chunk_by(|(a, ..), (b, ..)| facts.subject(*a) == facts.subject(*b)) {
         let subject = facts.subject(of_subject[0].0);

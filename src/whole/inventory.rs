@@ -70,15 +70,16 @@ fn link(facts: &Facts, ports: &[Id]) -> Option<String> {
 
 /// The GPUs by model: `8 × NVIDIA H100 80GB HBM3`.
 pub(super) fn gpus(facts: &Facts, node: Id) -> Option<String> {
-    let mut models: BTreeMap<String, u64> = BTreeMap::new();
+    let mut models: BTreeMap<Option<String>, u64> = BTreeMap::new();
     for id in facts.below(node, Subject::Gpu) {
         let model = facts.known(id, gpu::MODEL);
         *models
-            .entry(model.map_or_else(|| "GPU".to_owned(), |model| model.to_string()))
+            .entry(model.map(|model| model.to_string()))
             .or_default() += 1;
     }
-    let said = models
-        .into_iter()
-        .map(|(model, count)| format!("{count} × {model}"));
+    let said = models.into_iter().map(|(model, count)| match model {
+        Some(model) => format!("{count} × {model}"),
+        None => plural(count, "GPU"),
+    });
     Some(said.collect::<Vec<_>>().join(", ")).filter(|said| !said.is_empty())
 }

@@ -261,7 +261,7 @@ fn gpus_without_a_driver_are_not_examined() {
     });
     check(&none, &[]).is(3, &["gpus", "driver is not loaded"]);
     let installed = changed("modelled-gpu-no-driver.jsonl", |_, _| true);
-    check(&installed, &[]).is(2, &["0000:19:00.0 has no driver", "partly gpus 8 GPUs"]);
+    check(&installed, &[]).is(2, &["0000:19:00.0 has no driver", "in part gpus 8 GPUs"]);
     let said = check(
         &changed("modelled-gpu-no-control-device.jsonl", |_, _| true),
         &[],

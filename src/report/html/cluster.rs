@@ -61,12 +61,19 @@ pub(super) fn grid(page: &mut Markup, report: &Report) {
         let mut nodes = report.nodes.iter();
         nodes.any(|node| cell(report, node, *at).0 != "none")
     };
-    let areas: Vec<usize> = (0..report.areas.len()).filter(is_there).collect();
+    // On a phone the first columns are seen: those with findings.
+    let is_calm = |at: &usize| {
+        let mut cells = report.nodes.iter().map(|node| cell(report, node, *at).0);
+        !cells.any(|class| matches!(class, "failed" | "odd"))
+    };
+    let areas = (0..report.areas.len()).filter(is_there);
+    let (calm, found): (Vec<usize>, Vec<usize>) = areas.partition(is_calm);
+    let areas = [found, calm].concat();
     page.put(
         "<section>\n<h2>Nodes <span>{}</span></h2>\n",
         &[&rows.len()],
     );
-    filter(page, "nodes", "words, as: n07");
+    filter(page, "nodes", "n07");
     page.put(
         "<div class=\"wide\"><table id=\"nodes\">\n<thead><tr><th>Node",
         &[],

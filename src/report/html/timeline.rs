@@ -10,6 +10,8 @@ use crate::report::shortened::shortened;
 /// Lanes and events that are drawn, at most: those that come first.
 const LANES: usize = 24;
 const EVENTS: usize = 240;
+/// Fewer are told as well by the findings.
+const FEWEST: usize = 4;
 /// The drawing in its own units: where the lanes begin, how long they are, how high one is.
 const LEFT: f64 = 190.0;
 const LONG: f64 = 660.0;
@@ -34,7 +36,7 @@ enum Axis {
     Lines,
 }
 
-/// Draws the events, if there are two at different places.
+/// Draws the events, if there are some at different places.
 pub fn timeline(page: &mut Markup, facts: &Facts) {
     let events: Vec<Id> = facts.all(Subject::Event).collect();
     let timed = events
@@ -54,7 +56,7 @@ pub fn timeline(page: &mut Markup, facts: &Facts) {
         return;
     };
     let (begin, end) = (first.at, last.at);
-    if begin >= end {
+    if begin >= end || marks.len() < FEWEST {
         return;
     }
     let mut lanes: BTreeMap<(String, Option<u64>), usize> = BTreeMap::new();
@@ -123,9 +125,9 @@ pub fn timeline(page: &mut Markup, facts: &Facts) {
     }
     page.put("</svg></div>\n<p class=\"key timeline\">", &[]);
     for (class, word) in [
-        ("leads", "what leads"),
+        ("leads", "first cause"),
         ("failure", "failure"),
-        ("consequence", "follows from one"),
+        ("consequence", "follows from a failure"),
         ("warning", "warning"),
         ("benign", "harmless"),
     ] {

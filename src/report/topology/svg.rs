@@ -69,11 +69,14 @@ impl NodeDrawing {
         if self.marks.is_some() {
             page.put(
                 "<span class=\"error\">error</span><span class=\"warning\">warning</span><span class=\"note\">note</span>\
-                 <span class=\"clean\">nothing found</span><span class=\"unjudged\">not judged</span>",
+                 <span class=\"clean\">no finding</span><span class=\"unjudged\">not judged</span>",
                 &[],
             );
         }
-        page.put("<span class=\"narrow\">narrow PCIe link</span>", &[]);
+        page.put(
+            "<span class=\"narrow\">PCIe link below what both ends support</span>",
+            &[],
+        );
         let mut links = topology.gpus.iter().filter_map(|gpu| gpu.link);
         if links.any(Link::is_lowered) {
             page.put(" Idle GPUs lower their PCIe link: this is normal.", &[]);
