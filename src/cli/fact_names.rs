@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::input::bad_usage;
 use crate::check::{glob_fits, nearest_name};
 use crate::fact::Subject;
+use crate::live::files;
 
 /// Names of facts, or patterns of them. Without one, all are meant.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ pub(super) fn taken_apart(words: &[PathBuf]) -> anyhow::Result<(FactNames, Optio
     let mut names = Vec::new();
     let mut recording: Option<PathBuf> = None;
     for word in words {
-        match word.to_str().filter(|_| !word.exists()) {
+        match word.to_str().filter(|_| !files::is_file_or_directory(word)) {
             Some(name) if is_name(name) => names.push(name.to_owned()),
             Some(name) if looks_like_name(name) => return Err(bad_usage(not_found(name))),
             _ if recording.is_some() => {

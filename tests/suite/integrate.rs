@@ -217,11 +217,11 @@ fn the_prolog_drains_for_errors_and_damage_and_for_what_a_site_adds() {
     );
 }
 
+/// Runs the prolog: what its doctor says, and with which status; the node's state; variables. It gives the status, and how it drained.
+type RunProlog<'r> = dyn Fn(&str, u8, &str, &[(&str, &str)]) -> (Option<i32>, String) + 'r;
+
 /// With LAST_GOOD the prolog judges a recording, against the last one without an error, which it keeps.
-fn keeps_the_last_good_recording(
-    dir: &Scratch,
-    said: &dyn Fn(&str, u8, &str, &[(&str, &str)]) -> (Option<i32>, String),
-) {
+fn keeps_the_last_good_recording(dir: &Scratch, said: &RunProlog<'_>) {
     // The stand-in for the doctor writes what it is asked to record.
     program(
         &dir.join("doctor"),
