@@ -149,7 +149,7 @@ pairs pairs-elsewhere cuda-h100 dma-buf elsewhere --memory both
 says pairs-elsewhere '"problem": "gpu-fails"'
 says pairs-elsewhere 'bytes arrived wrong: RDMA write from GID ::ffff:10.77.0.2 to GID ::ffff:10.77.1.2), those in the host.s memory arrive'
 pairs pairs-refused cuda-h100 dma-buf none --memory both
-says pairs-refused 'n2: rxe1/1 (GPU [0-9a-f:.]*) cannot have a GPU.s memory.*ibv_reg_dmabuf_mr: .*takes no DMA-BUF.*ibv_reg_mr: bad address (EFAULT)'
+says pairs-refused 'n2: rxe1/1 (GPU [0-9a-f:.]*) cannot register GPU memory.*ibv_reg_dmabuf_mr: .*takes no DMA-BUF.*ibv_reg_mr: bad address (EFAULT)'
 says pairs-refused 'not tried: n2 has the memory of no GPU'
 [ $failed = 1 ] || echo "ok: pairs:" $(grep -o '"what": "[^"]*' $out/pairs-refused.json | head -1)
 exit $failed

@@ -86,8 +86,9 @@ allowed() { # TRACE
         # a number for which no kernel has a call (it takes the low half), as strace reads it from
         # the registers of a process that was killed meanwhile
         if (match(l, /^syscall_0x[0-9a-f]+\(/)) {
-            found = and(strtonum(substr(l, 9, RLENGTH - 9)), 0xffffffff)
-            return found > 0xffff && !and(found, 0x40000000)
+            # (bit 30 marks calls of the x32 ABI, which has few numbers, too)
+            found = and(strtonum(substr(l, 9, RLENGTH - 9)), 0xbfffffff)
+            return found > 0xffff
         }
         if (!match(l, /^[a-z_0-9]+\(/)) return 0
         name = substr(l, 1, RLENGTH - 1); args = substr(l, RLENGTH + 1)
