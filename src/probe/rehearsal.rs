@@ -225,7 +225,7 @@ mod tests {
             (r#"{"gid_index":3}"#, "works"),
             (
                 r#"{"gid_index":3,"step":"RTR","errno":"EHOSTUNREACH"}"#,
-                "a queue pair with GID 3 does not reach RTR: no route to host (EHOSTUNREACH)",
+                "a queue pair with GID index 3 does not reach RTR: no route to host (EHOSTUNREACH)",
             ),
             (
                 r#"{"step":"write","status":"IBV_WC_RETRY_EXC_ERR"}"#,

@@ -174,7 +174,8 @@ fn npd_exit(report: &Report) -> Exit {
 /// A sentence of at most so many letters, on one line.
 fn plain_within(sentence: &Sentence, most: usize) -> String {
     let fitted = fit(sentence, most).to_string();
-    shortened(&plain(&fitted.replace('…', "...")), most, "...")
+    let ascii = fitted.replace('…', "...").replace('→', "->");
+    shortened(&plain(&ascii), most, "...")
 }
 
 /// On one line, without what a shell, Slurm's configuration or Nagios' figures would take for their own.

@@ -43,9 +43,10 @@ pub fn timeline(page: &mut Markup, facts: &Facts) {
         .iter()
         .filter(|id| facts.known(**id, event::AFTER).is_some());
     // Where most lines have no time, their order in the file is what there is.
-    let axis = match timed.count() * 2 > events.len() {
-        true => Axis::Seconds,
-        false => Axis::Lines,
+    let axis = if timed.count() * 2 > events.len() {
+        Axis::Seconds
+    } else {
+        Axis::Lines
     };
     let marks = events.into_iter().filter_map(|id| mark(facts, id, axis));
     let mut marks: Vec<Mark> = marks.collect();
@@ -97,25 +98,21 @@ pub fn timeline(page: &mut Markup, facts: &Facts) {
         let Some(lane) = lane else { continue };
         let x = LEFT + LONG * (one.at - begin) / (end - begin);
         let y = TOP + LANE * lane as f64 + LANE / 2.0;
-        let (class, radius) = match one.leads {
-            true => ("leads", 7.0),
-            false => (one.role.word(), 4.5),
+        let (class, radius) = if one.leads {
+            ("leads", 7.0)
+        } else {
+            (one.role.word(), 4.5)
         };
         page.put(
             "<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"{}\"><title>{}</title></circle>\n",
-            &[
-                &class,
-                &(x * 10.0).round().div_euclid(10.0),
-                &y,
-                &radius,
-                &one.text,
-            ],
+            &[&class, &x.round(), &y, &radius, &one.text],
         );
         if one.leads {
             // Beside the edge the label goes to the left.
-            let (at, anchor) = match x > LEFT + LONG * 0.7 {
-                true => (x - 11.0, "end"),
-                false => (x + 11.0, "start"),
+            let (at, anchor) = if x > LEFT + LONG * 0.7 {
+                (x - 11.0, "end")
+            } else {
+                (x + 11.0, "start")
             };
             page.put(
                 "<text class=\"figure\" x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n",
