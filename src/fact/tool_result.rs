@@ -77,6 +77,8 @@ words! {
         PodFails = "pod-fails",
         /// A port does not have the link that it could.
         PortBelow = "port-below",
+        /// An interface has PFC on no priority.
+        NoPfc = "no-pfc",
         /// A name of a host is an address of the loopback.
         NameOnLoopback = "name-on-loopback",
         /// Processes of a control group were killed for want of memory.

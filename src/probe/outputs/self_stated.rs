@@ -28,6 +28,7 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
         "cat" => {
             memlock(output, facts, node);
             killed_for_memory(output, facts, node);
+            states_of_pattern(output, facts, node);
             if output.has("/etc/hosts") {
                 names_on_loopback(output, facts, node);
             }
@@ -52,7 +53,9 @@ fn listed_lines(output: &Output, facts: &mut Facts, node: Id) {
         let Some(kind) = kind.and_then(|row| ToolResultKind::from_word(row.2)) else {
             continue;
         };
-        let device = option(output, "-d", "--dev").unwrap_or("an adapter");
+        let device = option(output, "-d", "--dev");
+        let device = device.or(option(output, "-i", "--interface"));
+        let device = device.unwrap_or("an adapter");
         add(facts, node, kind, device, (&line, &words_of(line.text)));
     }
 }
@@ -162,6 +165,34 @@ fn failing_pods(output: &Output, facts: &mut Facts, node: Id) {
         let name = ready.and_then(|at| words.get(at.checked_sub(1)?));
         if let (Some(state), Some(name)) = (state, name) {
             add(facts, node, ToolResultKind::PodFails, name, (&line, state));
+        }
+    }
+}
+
+/// `4: ACTIVE`, `1: DOWN`: the states of the ports that a pattern of files means, whose names nobody prints.
+fn states_of_pattern(output: &Output, facts: &mut Facts, node: Id) {
+    let is_of_ports = |word: &&std::sync::Arc<str>| {
+        word.contains('*') && word.contains("/ports/") && word.ends_with("/state")
+    };
+    let Some(pattern) = output.argv.iter().find(is_of_ports) else {
+        return;
+    };
+    let states: Vec<OutputLine<'_>> = output.lines().collect();
+    let count = states.len();
+    for (at, line) in states.iter().enumerate() {
+        let Some((number, word)) = line.text.trim().split_once(": ") else {
+            return;
+        };
+        if number != "4" && number.len() == 1 {
+            let about = format!("{pattern}, port {} of {count}", at + 1);
+            let said = word.to_lowercase();
+            add(
+                facts,
+                node,
+                ToolResultKind::PortBelow,
+                &about,
+                (line, &said),
+            );
         }
     }
 }
