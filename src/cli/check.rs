@@ -79,7 +79,8 @@ impl CheckArgs {
         })
     }
 
-    /// Puts the recordings in a directory in its place, if there are some; what else is in it is no part of them.
+    /// Puts the recordings in a directory in its place, if it holds nothing else but their expected verdicts. Texts beside
+    /// them may hold a fault: with these it is read as the bundle that it is, and says that recordings are in it.
     pub(super) fn find_recordings(&mut self) {
         let given = std::mem::take(&mut self.recordings);
         for path in given {
@@ -89,19 +90,19 @@ impl CheckArgs {
             };
             let (recordings, others): (Vec<_>, Vec<_>) =
                 files.into_iter().partition(|file| is_recording(file));
-            if recordings.is_empty() {
-                self.recordings.push(path);
+            let is_expectation = |file: &PathBuf| file.to_string_lossy().ends_with(".expect.toml");
+            if others.iter().all(is_expectation) && !recordings.is_empty() {
+                self.recordings.extend(recordings);
                 continue;
             }
-            if !others.is_empty() {
-                let (path, others) = (terminal::path(&path), others.len() as u64);
+            if !recordings.is_empty() {
                 terminal::say(&format!(
-                    "rdma-doctor: {path}: judging {}; left out: {} (name them to judge them too)",
+                    "rdma-doctor: {}: reading the texts in it; {} beside them can be given by name",
+                    terminal::path(&path),
                     plural(recordings.len() as u64, "recording"),
-                    plural(others, "other file"),
                 ));
             }
-            self.recordings.extend(recordings);
+            self.recordings.push(path);
         }
     }
 

@@ -23,32 +23,27 @@ fn file(name: &str, content: &[u8]) -> String {
 
 const HEAD: &str = "{\"rdma-doctor-recording\":\"1.0\",\"node\":\"n1\"}\n";
 
-/// The recordings in a directory are judged, and what else is in it is counted.
+/// The recordings in a directory are judged; a fault in a text beside them is not left out.
 #[test]
 fn a_directory_of_recordings_is_those_recordings() {
     let scratch = Scratch::new("recordings");
     for name in ["rxe-healthy.jsonl.zst", "vm-without-rdma.jsonl.zst"] {
         std::fs::copy(fixture(name), scratch.join(name)).unwrap();
     }
-    std::fs::write(scratch.join("notes.txt"), "nothing of it is read\n").unwrap();
+    std::fs::write(scratch.join("rxe-healthy.expect.toml"), "").unwrap();
     let path = scratch.to_str().unwrap();
     let both = doctor(&["check", "--json", path]);
     let report: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
     assert_eq!(report["nodes"].as_array().unwrap().len(), 2, "{report}");
-    let said = String::from_utf8(both.stderr).unwrap();
-    assert!(
-        said.contains("2 recordings; left out: 1 other file"),
-        "{said}"
-    );
+    assert!(both.stderr.is_empty());
     let each = doctor(&["check", "--each", "-q", path]);
     assert_eq!(String::from_utf8(each.stdout).unwrap().lines().count(), 2);
-    std::fs::remove_file(scratch.join("notes.txt")).unwrap();
-    let quiet = doctor(&["check", "--json", path]);
-    assert!(
-        quiet.stderr.is_empty(),
-        "{:?}",
-        String::from_utf8(quiet.stderr)
-    );
+    let fault = "$ dmesg\n[ 12.1] NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus.\n";
+    std::fs::write(scratch.join("dmesg.txt"), fault).unwrap();
+    let mixed = doctor(&["check", path]);
+    assert_eq!(mixed.status.code(), Some(2));
+    let said = String::from_utf8(mixed.stderr).unwrap();
+    assert!(said.contains("2 recordings beside them"), "{said}");
 }
 
 #[test]
