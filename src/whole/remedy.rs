@@ -12,6 +12,9 @@ const LINES: usize = 64;
 /// The subjects whose commands are looked at: a node has fewer, a cluster's findings name nodes.
 pub(super) const SUBJECTS: usize = 256;
 
+/// Words before commands that tell no more than what these are for.
+const INTRODUCTION: usize = 48;
+
 /// What stands before a command that has a line of its own.
 pub const INDENT: &str = "   ";
 
@@ -77,7 +80,7 @@ fn joined(spans: &mut Vec<Span>, mut all: Vec<Command>, is_line: bool) {
 pub fn with_steps_of(remedy: &Sentence, other: &Sentence) -> Sentence {
     let mut steps = steps(remedy);
     for step in self::steps(other) {
-        if !steps.contains(&step) {
+        if !steps.iter().any(|known| says_as_much(known, &step)) {
             steps.push(step);
         }
     }
@@ -101,6 +104,18 @@ pub fn with_steps_of(remedy: &Sentence, other: &Sentence) -> Sentence {
         }
     }
     Sentence::new(spans)
+}
+
+/// Whether a step has the words of another, or its commands where the other only introduces these.
+fn says_as_much(known: &[Sentence], step: &[Sentence]) -> bool {
+    let texts = |step: &[Sentence]| step.iter().map(Sentence::to_string).collect::<Vec<_>>();
+    let commands = |step: &[Sentence]| {
+        let lines = step.iter().skip(1).flat_map(Sentence::commands);
+        lines.cloned().collect::<Vec<Command>>()
+    };
+    let asked = commands(step);
+    let introduces = !asked.is_empty() && step[0].letters() <= INTRODUCTION;
+    texts(known) == texts(step) || introduces && commands(known) == asked
 }
 
 /// The steps of a remedy, each its lines without the number. What stands before the first is a step.
@@ -146,6 +161,16 @@ mod tests {
             "1. (operator) Drain the node.\n2. (operator) Look at the fans:\n   `ipmitool sdr`\n3. (operator) Replace it:\n   `nvidia-smi -q`"
         );
         assert_eq!(with_steps_of(&hot, &hot).to_string(), hot.to_string());
+        let other_words = sentence("1. (operator) Compare the fans:\n   `ipmitool sdr`");
+        assert_eq!(
+            with_steps_of(&hot, &other_words).to_string(),
+            hot.to_string()
+        );
+        let in_spans = Sentence::new(vec![
+            Span::Text("1. (operator) ".into()),
+            Span::Text("Drain the node.".into()),
+        ]);
+        assert_eq!(with_steps_of(&hot, &in_spans).to_string(), hot.to_string());
     }
 
     #[test]
