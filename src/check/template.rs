@@ -1,5 +1,5 @@
 //! Sentences with placeholders: `{port}` is the port's name, `{port.rate}` a fact of it, `{event.count times}` a number of times,
-//! `{limit.rate}` a limit. A part in `[[` and `]]` is left out if a fact in it is not known. At a `|` the sentence may end: what stands before
+//! `{limit.rate}` a limit, `{port.netdev or NETDEV}` a fact or, where it is not known, a word for the reader to replace. A part in `[[` and `]]` is left out if a fact in it is not known. At a `|` the sentence may end: what stands before
 //! the first one is its predicate, which no format leaves out.
 
 use super::condition::{Limit, Lineage, Slot};
@@ -25,6 +25,8 @@ enum Piece {
     Name(u8),
     /// A fact; whether its value is itself a command.
     Fact(Slot, bool),
+    /// A fact, or this word of the source where it is not known.
+    FactOr(Slot, std::ops::Range<usize>),
     /// `once`, `3 times`.
     Times(Slot),
     Limit(u16),
@@ -62,11 +64,21 @@ impl<'f> Filling<'f> {
         slot.fact(self.facts, self.lineage).and_then(Fact::known)
     }
 
+    /// The item of a list that a command names, or a value that is none, in words.
+    fn item_words(&self, slot: &Slot, piece: &Piece) -> String {
+        match self.known(slot) {
+            Some(Value::Texts(list)) if !list.is_empty() => {
+                list[self.item.min(list.len() - 1)].to_string()
+            }
+            _ => self.words(piece),
+        }
+    }
+
     /// A piece of one value, in words.
     fn words(&self, piece: &Piece) -> String {
         match piece {
             Piece::Name(up) => self.facts.name(self.lineage.up(*up)).to_owned(),
-            Piece::Fact(slot, _) => match self.known(slot) {
+            Piece::Fact(slot, _) | Piece::FactOr(slot, _) => match self.known(slot) {
                 Some(value) => value.to_string(),
                 None => match slot.least(self.facts, self.lineage) {
                     Some(least) => format!("at least {least}"),
@@ -134,7 +146,7 @@ impl Template {
     /// The facts that the text names.
     pub fn facts(&self) -> impl Iterator<Item = (Subject, usize)> + '_ {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Fact(slot, _) | Piece::Times(slot) => {
+            Piece::Fact(slot, _) | Piece::FactOr(slot, _) | Piece::Times(slot) => {
                 Some((slot.subject, usize::from(slot.index)))
             }
             _ => None,
@@ -249,7 +261,7 @@ impl Template {
         for (at, piece) in self.pieces.iter().enumerate() {
             match piece {
                 Piece::Command(length, _) => command = at..at + 1 + length,
-                Piece::Fact(slot, _) if command.contains(&at) => {
+                Piece::Fact(slot, _) | Piece::FactOr(slot, _) if command.contains(&at) => {
                     let value = slot.fact(facts, lineage).and_then(Fact::known);
                     if let Some(Value::Texts(list)) = value {
                         longest = longest.max(list.len());
@@ -288,9 +300,12 @@ impl Template {
                     at += length;
                 }
                 Piece::Name(up) => draft.instance(filling.lineage.up(*up)),
-                Piece::Fact(slot, _) if let Some(value) = filling.known(slot) => {
+                Piece::Fact(slot, _) | Piece::FactOr(slot, _)
+                    if let Some(value) = filling.known(slot) =>
+                {
                     draft.value(value, slot.name());
                 }
+                Piece::FactOr(_, word) => draft.words(&self.source[word.clone()]),
                 value => draft.span(Span::Value(filling.words(value).into(), None)),
             }
         }
@@ -302,19 +317,14 @@ impl Template {
         for piece in pieces {
             match piece {
                 Piece::Text(range) => line.syntax(&self.source[range.clone()]),
-                Piece::Fact(slot, is_command) => {
-                    let words = match filling.known(slot) {
-                        Some(Value::Texts(list)) if !list.is_empty() => {
-                            list[filling.item.min(list.len() - 1)].to_string()
-                        }
-                        _ => filling.words(piece),
-                    };
-                    if *is_command {
-                        line.command(&Command::of_text(&words));
-                    } else {
-                        line.word(&words);
-                    }
+                Piece::Fact(slot, true) => {
+                    line.command(&Command::of_text(&filling.item_words(slot, piece)));
                 }
+                Piece::Fact(slot, false) => line.word(&filling.item_words(slot, piece)),
+                Piece::FactOr(slot, word) if filling.known(slot).is_none() => {
+                    line.syntax(&self.source[word.clone()]);
+                }
+                Piece::FactOr(slot, _) => line.word(&filling.item_words(slot, piece)),
                 value => line.word(&filling.words(value)),
             }
         }
@@ -345,6 +355,12 @@ fn placeholder(
     }
     if let Some(name) = name.strip_suffix(" times") {
         return names.fact(name, &span).map(|(slot, _)| Piece::Times(slot));
+    }
+    if let Some((fact, word)) = name.split_once(" or ") {
+        let word = span.end - word.len()..span.end;
+        let of_fact = span.start..span.start + fact.len();
+        let slot = names.fact(fact, &of_fact).map(|(slot, _)| slot);
+        return slot.map(|slot| Piece::FactOr(slot, word));
     }
     if name.contains('.') {
         return names
@@ -417,6 +433,11 @@ mod tests {
             ("a || b", "a | b"),
             ("at[[ {port.rate}]][[ {port}]]", "at 200 Gb/s mlx5_0/1"),
             ("a[1] b]] c", "a[1] b]] c"),
+            (
+                "`x {port.rate or RATE}` {port.max_rate or MOST}",
+                "`x '200 Gb/s'` MOST",
+            ),
+            ("`x {port.netdev or NETDEV}`", "`x NETDEV`"),
             ("", ""),
         ] {
             let said = parse(text).unwrap().render(&facts, p, &limits);

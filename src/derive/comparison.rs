@@ -43,6 +43,8 @@ pub struct Sample {
     properties: Vec<Property>,
     /// The network devices of its RoCE ports, and their MTUs.
     netdevs: Vec<(Arc<str>, Option<Bytes>)>,
+    /// The RDMA devices of its active ports for jobs.
+    devices: Vec<Arc<str>>,
     /// What is unknown of the node, whatever group it would be in.
     open: Vec<(ComparedProperty, Arc<str>)>,
     /// What is to be this machine's own: of what kind, the value, and what has it.
@@ -118,6 +120,7 @@ pub fn sample(facts: &Facts, node: Id) -> Sample {
         kind,
         properties: Vec::with_capacity(48),
         netdevs: Vec::new(),
+        devices: Vec::new(),
         open: Vec::new(),
         own: Vec::new(),
         own_open: Vec::new(),

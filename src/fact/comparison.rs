@@ -155,6 +155,8 @@ subject! {
     COMMANDS: Arc<[Command]> = "commands" from "derive comparison";
     /// The network devices of RoCE ports on those nodes; `NETDEV` if none is known.
     NETDEVS: Arc<[Arc<str>]> = "netdevs" from "derive comparison";
+    /// The RDMA devices of active ports on those nodes; not known where none is.
+    DEVICES: Arc<[Arc<str>]> = "devices" from "derive comparison";
     /// The values and their nodes, in one sentence: outliers first, if there is a majority.
     SUMMARY: Sentence = "summary" from "derive comparison";
     /// Whether no two machines share an identity that must be unique.

@@ -454,7 +454,7 @@ subject! {
     GIDS_DIFFER: Arc<str> = "gids_differ" from "derive log";
     /// That the two ends are adapters of different names, in a few words.
     RAILS_DIFFER: Arc<str> = "rails_differ" from "derive log";
-    /// The peer's address without its port, of a request that failed.
+    /// The peer's address without its port, or that its GID holds.
     PEER_ADDRESS: Arc<str> = "peer_address" from "derive log";
     /// How many hosts of the log have a failed request to the same peer.
     HOSTS_OF_PEER: u64 = "hosts_of_peer" from "derive log";

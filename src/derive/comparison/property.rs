@@ -236,6 +236,8 @@ impl SampleReader<'_> {
             return;
         }
         let all: Vec<Id> = used.iter().map(|(id, _)| *id).collect();
+        let devices = all.iter().filter_map(|id| facts.parent(*id));
+        self.sample.devices = devices.map(|id| facts.shared_name(id)).collect();
         let layers = used
             .iter()
             .map(|(id, layer)| (facts.name(*id).to_owned(), Ok(layer.word().into())));

@@ -250,6 +250,10 @@ impl Table {
                         facts.derive(id, comparison::COMMANDS, commands, how);
                     }
                     facts.derive(id, comparison::NETDEVS, netdevs, how);
+                    let devices = self.devices(&of.odd);
+                    if !devices.is_empty() {
+                        facts.derive(id, comparison::DEVICES, devices, how);
+                    }
                     concerns.insert(id, of.odd);
                 }
             }
@@ -279,6 +283,13 @@ impl Table {
         } else {
             all.into_iter().cloned().collect()
         }
+    }
+
+    /// The RDMA devices of active ports on the nodes of these names, each once.
+    fn devices(&self, names: &[Arc<str>]) -> Arc<[Arc<str>]> {
+        let nodes = self.nodes.iter().filter(|node| names.contains(&node.name));
+        let all: BTreeSet<&Arc<str>> = nodes.flat_map(|node| &node.devices).collect();
+        all.into_iter().cloned().collect()
     }
 
     fn names<'n>(&'n self, nodes: impl IntoIterator<Item = &'n u32>) -> Vec<Arc<str>> {

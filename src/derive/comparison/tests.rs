@@ -25,6 +25,7 @@ fn node(name: &str, mtu: Result<&str, &str>) -> Sample {
             (text("ens1np0"), Some(Bytes(1500))),
             (text("ens2np0"), None),
         ],
+        devices: vec![text("mlx5_0")],
         open: Vec::new(),
         own: Vec::new(),
         own_open: Vec::new(),

@@ -2,6 +2,7 @@
 //! adapter over which all of them went.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use crate::fact::event::{self, LogClass};
@@ -32,6 +33,11 @@ pub(super) fn state_common_points(facts: &mut Facts, events: &[Id]) {
             peers.insert(peer);
         }
     }
+    for &id in events {
+        if let Some(peer) = address(facts, id).or_else(|| address_of_gid(facts, id)) {
+            facts.derive(id, event::PEER_ADDRESS, peer, "the line of the log");
+        }
+    }
     let how = "the failed requests of the log, by peer and by adapter";
     for id in requests {
         let Some(peer) = address(facts, id) else {
@@ -39,13 +45,18 @@ pub(super) fn state_common_points(facts: &mut Facts, events: &[Id]) {
         };
         let naming = all.hosts_of_peer.get(&peer).map_or(0, BTreeSet::len);
         facts.derive(id, event::HOSTS_OF_PEER, naming as u64, how);
-        facts.derive(id, event::PEER_ADDRESS, peer, how);
         if let (Some(host), Some(adapter)) = (facts.parent(id), facts.known(id, event::DEVICE))
             && let Some(failing) = all.peers_of_adapter.get(&(host, adapter))
         {
             facts.derive(id, event::PEERS_OF_ADAPTER, failing.len() as u64, how);
         }
     }
+}
+
+/// The IPv4 address that the peer's GID holds.
+fn address_of_gid(facts: &Facts, id: Id) -> Option<Arc<str>> {
+    let gid: Ipv6Addr = facts.known(id, event::REMOTE_GID)?.parse().ok()?;
+    Some(gid.to_ipv4_mapped()?.to_string().into())
 }
 
 /// The peer's address without its port.
