@@ -32,7 +32,7 @@ pub(super) fn split(sentence: &Sentence, most: usize) -> (Sentence, Option<Sente
     let mut rest = sentence.spans()[lead.spans().len()..].to_vec();
     if let Some(Span::Text(between)) = rest.iter_mut().find(|span| **span != Span::MayEnd) {
         *between = between
-            .trim_start_matches([';', ',', ' '])
+            .trim_start_matches(['.', ';', ',', ' '])
             .to_owned()
             .into();
     }

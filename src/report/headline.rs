@@ -48,7 +48,7 @@ pub(super) fn headline(status: Status, contents: &Contents, notes: &[Finding]) -
         };
         let others = other_causes(causes.len(), "");
         let (more, counted) = further(lead);
-        return fitted(&said, more, format!("{counted}{others}").into());
+        return fitted(&said, &more, format!("{counted}{others}").into());
     }
     let more = match lead.further.len() {
         0 => String::new(),
@@ -101,17 +101,32 @@ fn undecided(contents: &Contents, notes: &[Finding]) -> Sentence {
     let (more, counted) = further(first);
     let others = format!("{counted}{}; ", other_causes(causes.len(), ""));
     let tail = Sentence::from(others).then(why).then(UNDECIDED.to_owned());
-    fitted(&first.sentence, more, tail)
+    fitted(&first.sentence, &more, tail)
 }
 
 /// The further subjects of which the sentence holds; where others of them show the problem in
 /// another way, how many there are in words.
-fn further(lead: &Finding) -> (&[String], String) {
+fn further(lead: &Finding) -> (Vec<String>, String) {
     match lead.further.len() {
-        0 => (&[], String::new()),
-        n if lead.is_shown_in_several_ways => (&[], format!(" (and {n} more like it)")),
-        _ => (lead.subjects.get(1..).unwrap_or_default(), String::new()),
+        0 => (Vec::new(), String::new()),
+        n if lead.is_shown_in_several_ways => (Vec::new(), format!(" (and {n} more like it)")),
+        _ => (further_names(&lead.subjects), String::new()),
     }
+}
+
+/// The subjects behind the first, which a sentence has named: of what is called the same on other
+/// hosts, the hosts.
+pub(super) fn further_names(subjects: &[String]) -> Vec<String> {
+    let Some((first, further)) = subjects.split_first() else {
+        return Vec::new();
+    };
+    let own = first.split_once(": ").map(|(_, name)| name);
+    let hosts = further.iter().map(|subject| {
+        let (host, name) = subject.split_once(": ")?;
+        (Some(name) == own).then(|| host.to_owned())
+    });
+    let hosts: Option<Vec<String>> = hosts.collect();
+    hosts.unwrap_or_else(|| further.to_vec())
 }
 
 /// What leads, the further subjects of which that holds, and what else there is.

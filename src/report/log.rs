@@ -546,9 +546,11 @@ fn because(catalogue: &Catalogue, causes: &[Finding], who: &str) -> Sentence {
     };
     let because = Sentence::new(vec![Span::MayEnd, Span::Text(", because ".into())]);
     let because = because.then(sentence.without_subject(who));
-    match cause.subjects.len() {
-        1 => because,
-        n => because.then_optionally(format!(" (and {} more)", n - 1)),
+    let further = headline::further_names(&cause.subjects);
+    if further.is_empty() {
+        because
+    } else {
+        because.then_optionally(format!(" (and {})", some(&further)))
     }
 }
 

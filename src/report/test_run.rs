@@ -34,6 +34,9 @@ impl TestCase {
     }
 }
 
+/// The same command: a verdict blessed without the overlay of `--checks` would differ again.
+const BLESS: &str = "where the new verdicts are right, the same command with --bless writes them";
+
 /// Writes for people: what changed, then how many are as expected.
 pub fn text(out: &mut dyn Write, cases: &[TestCase]) -> io::Result<()> {
     let changed: Vec<&TestCase> = cases.iter().filter(|case| !case.is_as_expected()).collect();
@@ -54,7 +57,11 @@ pub fn text(out: &mut dyn Write, cases: &[TestCase]) -> io::Result<()> {
         let names: Vec<&str> = changed.iter().map(|case| &*case.name).collect();
         write!(out, ", {bad} changed: {}", names.join(", "))?;
     }
-    writeln!(out)
+    writeln!(out)?;
+    if changed.iter().any(|case| case.outcome.is_ok()) {
+        writeln!(out, "{BLESS}")?;
+    }
+    Ok(())
 }
 
 /// Writes JUnit's XML.

@@ -12,7 +12,9 @@ use super::fit::{fit, split};
 use super::headline::{HEADLINE, is_damage};
 use super::log;
 use super::remedy::{self, RemedyLine, pasted};
-use super::{Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some};
+use super::{
+    AreaLine, Consequence, EvidenceLine, Finding, NodeHead, OpenQuestion, Report, plural, some,
+};
 use crate::check::Severity;
 use crate::exit::Exit;
 use crate::sentence::{Name, Sentence, Span};
@@ -50,6 +52,19 @@ const ORIGIN: usize = 38;
 const LINES: usize = 3;
 /// What of these the ends of lines may leave empty.
 const LONGEST_WORD: usize = 30;
+/// Areas of which the inventory above has the numbers.
+const COUNTED: [&str; 6] = ["devices", "verbs", "ports", "roce", "gpus", "software"];
+
+/// Whether what was seen of an area stands in the inventory of the one node.
+fn is_in_inventory(area: &AreaLine, report: &Report) -> bool {
+    let is_counted = area.nodes.is_none() && area.missing.is_empty();
+    let [node] = report.nodes.as_slice() else {
+        return false;
+    };
+    let is_shown = node.outputs.is_empty() && !node.inventory.is_empty();
+    is_counted && is_shown && COUNTED.contains(&&*area.area)
+}
+
 /// How far an area was examined, in the words of the legend in the help of `check`, and the column behind them.
 const EXAMINED: &str = "examined";
 const IN_PART: &str = "in part";
@@ -337,7 +352,8 @@ impl Page {
             if area.state == "examined" && area.is_whole() && !self.everything() {
                 // The number of checks is for those who look closer.
                 let seen = area.without_checks();
-                examined.push(if seen.is_empty() {
+                let is_said = seen.is_empty() || is_in_inventory(area, report);
+                examined.push(if is_said {
                     area.area.clone()
                 } else {
                     format!("{} ({seen})", area.area)

@@ -77,9 +77,17 @@ pub(super) fn gpus(facts: &Facts, node: Id) -> Option<String> {
             .entry(model.map(|model| model.to_string()))
             .or_default() += 1;
     }
-    let said = models.into_iter().map(|(model, count)| match model {
-        Some(model) => format!("{count} × {model}"),
-        None => plural(count, "GPU"),
+    let unnamed = models.remove(&None);
+    let is_all = models.is_empty();
+    let named = models.into_iter();
+    let named = named.filter_map(|(model, count)| Some(format!("{count} × {}", model?)));
+    let unnamed = unnamed.map(|count| {
+        if is_all {
+            plural(count, "GPU")
+        } else {
+            format!("{} of unknown model", plural(count, "GPU"))
+        }
     });
-    Some(said.collect::<Vec<_>>().join(", ")).filter(|said| !said.is_empty())
+    let said: Vec<String> = named.chain(unnamed).collect();
+    Some(said.join(", ")).filter(|said| !said.is_empty())
 }
