@@ -8,6 +8,7 @@ pub mod arm;
 pub mod arms;
 pub mod benchmark;
 pub mod bond;
+pub mod boot_setting;
 pub mod bridge;
 pub mod channel;
 pub mod cluster;

@@ -2,6 +2,7 @@
 //!
 //! Questions are answered inside of a child process ([`worker`]): whatever hangs or crashes there costs replies, never the doctor.
 
+mod boot_settings;
 mod c_text;
 pub mod clock;
 pub mod command;
@@ -229,6 +230,7 @@ fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
                 other => other,
             });
         }
+        ("boot_settings", root) => return boot_settings::ask(root, call),
         ("earlier_run", None) => return stuck::ask(live.started_ns),
         ("named_file", root) => return user_files::named(call, root, live.job),
         ("home_file", None) => return user_files::file(call, live.job),

@@ -4,6 +4,7 @@
 //! recording, if its facts are kept. So it asks only through [`Ask`], and every time in the same order.
 
 pub mod amd_gpu;
+pub mod boot_setting;
 pub mod chardev;
 pub mod clock;
 pub mod collective;
@@ -118,6 +119,7 @@ pub static PROBES: &[Probe] = &[
     qos::PROBE,
     rail::PROBE,
     obstacle::PROBE,
+    boot_setting::PROBE,
     obstacle::trial::PROBE,
     firewall::PROBE,
     driver::PROBE,

@@ -401,6 +401,8 @@ subject! {
     /// How many NVSwitches are bound to their driver: those of Ampere and Hopper machines; later ones are not on the PCI bus.
     /// Source: /sys/bus/pci/drivers/nvidia-nvswitch.
     NVSWITCHES: u64 = "nvswitches" from "service";
+    /// Whether a file of the boot, as a unit that runs mlnx_qos, sets again what decides over the priority of RoCE.
+    QOS_KEPT: bool = "qos_kept" from "boot_setting";
     /// The cpufreq driver, as intel_pstate; "none" if the kernel does not steer the frequency. Source: scaling_driver.
     FREQUENCY_DRIVER: Arc<str> = "frequency_driver" from "tuning";
     /// The cpufreq governors in use, of a sample of the CPUs. Source: scaling_governor.

@@ -71,6 +71,8 @@ subjects! {
     Flow: flow;
     /// What hinders packets between a network device and the kernel's IP stack: a queueing discipline, a route, a rule, a neighbour.
     Obstacle: obstacle;
+    /// A setting that holds now, or that a file sets, beside what the next boot makes of it.
+    BootSetting: boot_setting;
     /// A service of the system that matters to RDMA, GPUs or latency.
     Service: service;
     /// A process that hogs the CPU or memory, or that is stuck in the kernel.
@@ -230,6 +232,7 @@ impl Subject {
             | Subject::Path
             | Subject::Flow
             | Subject::Obstacle
+            | Subject::BootSetting
             | Subject::Service
             | Subject::Process
             | Subject::Job

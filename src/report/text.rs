@@ -512,11 +512,16 @@ impl Page {
             }
             let others = match one.subjects.len().max(one.further.len() + 1) - 1 {
                 0 => String::new(),
+                // Other cases of a check say something else: they are listed.
+                _ if one.is_shown_in_several_ways => String::new(),
                 n => format!(" (and {n} more)"),
             };
             let end = format!("{others} [{}]", one.check);
             let label = severity(one.severity).to_string();
             self.wrap(out, &label, 9, &self.tagged(&one.sentence, &end))?;
+            if one.is_shown_in_several_ways {
+                self.some(out, "", one.further.iter().cloned())?;
+            }
         }
         Ok(())
     }

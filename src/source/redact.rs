@@ -297,6 +297,7 @@ impl Redactor {
             "processes" => value::processes(names, value),
             name if name.starts_with("rank_") => value::ranks(names, value),
             "port_holder" => value::free(names, value),
+            "boot_settings" => value::boot_settings(names, value),
             name if name.starts_with("process") => value::free(names, value),
             name if name.starts_with("nccl_") => value::with_texts(value, &|_, text| path(text)),
             name if name.starts_with("nvml_") => {

@@ -88,6 +88,38 @@ pub(super) fn free(names: &Names, value: &Value) -> Value {
     })
 }
 
+/// Lines of files of the boot, by the paths of these: the order of files is that of their names, which begin with digits.
+pub(super) fn boot_settings(names: &Names, value: &Value) -> Value {
+    const OWN_NAMES: [&str; 8] = [
+        "/boot/",
+        "/etc/default/",
+        "/etc/kernel/",
+        "/etc/modules",
+        "/etc/network/interfaces",
+        "/etc/sysconfig/",
+        "/etc/sysctl.conf",
+        "/etc/tuned/",
+    ];
+    let path = |path: &str| match path.rsplit_once('/') {
+        Some((directory, file)) if !OWN_NAMES.iter().any(|own| path.starts_with(own)) => {
+            let bare = file.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+            let (name, ending) = bare.rsplit_once('.').unwrap_or((bare, ""));
+            let before = &file[..file.len() - bare.len()];
+            let other = names.key.other(name);
+            format!("{}/{before}{other}.{ending}", names.free(directory))
+        }
+        _ => path.to_owned(),
+    };
+    mapped(value, "", &path, &|_, leaf| {
+        let text = leaf.as_str()?;
+        Some(if text.starts_with('/') {
+            path(text).into()
+        } else {
+            names.free(text).into()
+        })
+    })
+}
+
 /// Lines of the kernel's log: a driver may name a peer in any of them.
 pub(super) fn kernel_log(names: &Names, value: &Value) -> Value {
     let without_peers = mapped(value, "", &str::to_owned, &|_, leaf| {

@@ -1,0 +1,121 @@
+//! Parameters of the kernel in /proc/sys, beside sysctl.d(5).
+
+use super::{AfterBoot, BootFile, BootFiles, BootSettingKind, Found, SYSCTL_TOOLS};
+use crate::probe::Ask;
+
+/// A parameter, and the kernel's own value.
+struct Key {
+    name: &'static str,
+    own: Option<&'static str>,
+}
+
+impl Key {
+    const fn new(name: &'static str, own: Option<&'static str>) -> Self {
+        Key { name, own }
+    }
+}
+
+/// Parameters that jobs or their network need, with the kernel's own value where it has one on every machine:
+/// `net/core/sock.c` (`SK_RMEM_MAX` of 64-bit machines), `net/ipv4/arp.c`, `include/linux/mm.h` (`DEFAULT_MAX_MAP_COUNT`).
+const KEYS: [Key; 13] = [
+    Key::new("net.core.rmem_max", Some("212992")),
+    Key::new("net.core.wmem_max", Some("212992")),
+    Key::new("net.ipv4.neigh.default.gc_thresh1", Some("128")),
+    Key::new("net.ipv4.neigh.default.gc_thresh2", Some("512")),
+    Key::new("net.ipv4.neigh.default.gc_thresh3", Some("1024")),
+    Key::new("net.ipv4.conf.all.arp_ignore", Some("0")),
+    Key::new("net.ipv4.conf.all.arp_announce", Some("0")),
+    Key::new("net.ipv4.conf.all.rp_filter", None),
+    Key::new("vm.max_map_count", Some("65530")),
+    Key::new("vm.zone_reclaim_mode", Some("0")),
+    Key::new("vm.nr_hugepages", None),
+    Key::new("kernel.numa_balancing", None),
+    Key::new("kernel.pid_max", None),
+];
+
+const PLACES: [&str; 5] = [
+    "/usr/lib/sysctl.d/",
+    "/usr/local/lib/sysctl.d/",
+    "/run/sysctl.d/",
+    "/etc/sysctl.d/",
+    CONF,
+];
+/// The file of before sysctl.d(5).
+const CONF: &str = "/etc/sysctl.conf";
+/// The profile that tuned applies at boot, and with it parameters of the kernel.
+const TUNED: &str = "/etc/tuned/active_profile";
+
+/// The keys, as the question names them.
+pub(super) fn keys() -> String {
+    KEYS.map(|key| key.name).join(" ")
+}
+
+pub(super) fn found(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
+    let has_others = files.running(&SYSCTL_TOOLS).next().is_some()
+        || files.below(&[TUNED]).any(|file| !file.lines.is_empty());
+    let hides = files.hides(&PLACES);
+    KEYS.iter()
+        .filter_map(|Key { name: key, own }| {
+            let path = format!("/proc/sys/{}", key.replace('.', "/"));
+            let now = ask.text(path);
+            let now = now.known()?.split_whitespace().next()?.to_owned();
+            let of = |next: &str, after, file: &str| Found {
+                name: (*key).to_owned(),
+                word: (*key).to_owned(),
+                rail: false,
+                kind: BootSettingKind::Sysctl,
+                now: now.clone(),
+                next: next.to_owned(),
+                after,
+                file: file.to_owned(),
+            };
+            match (set(files, key), own) {
+                (Some((value, file)), _) if value == now => {
+                    Some(of(&value, AfterBoot::Stays, file))
+                }
+                // Other tools may have set it since, and do so after each boot.
+                (Some(_), _) if has_others || hides => None,
+                (Some((value, file)), _) => Some(of(&value, AfterBoot::Changes, file)),
+                (None, Some(own)) if now != **own && !has_others && !hides => {
+                    Some(of(own, AfterBoot::Lost, "/etc/sysctl.d"))
+                }
+                (None, _) => None,
+            }
+        })
+        .collect()
+}
+
+/// The value that sysctl.d(5) leaves in force, and the file: the last by name, where a file in /etc stands for those of its
+/// name elsewhere.
+fn set<'f>(files: &'f BootFiles, key: &str) -> Option<(String, &'f str)> {
+    let mut all: Vec<&BootFile> = files.below(&PLACES).collect();
+    all.sort_by_key(|file| (name(file), place(file)));
+    let mut value = None;
+    for (at, file) in all.iter().enumerate() {
+        let is_masked = all
+            .get(at + 1)
+            .is_some_and(|next| name(next) == name(file) && next.path != CONF);
+        for line in file.lines.iter().filter(|_| !is_masked) {
+            let Some((name, set)) = line.split_once('=') else {
+                continue;
+            };
+            if name.trim().trim_start_matches('-').replace('/', ".") == key {
+                value = Some((set.trim().to_owned(), &*file.path));
+            }
+        }
+    }
+    value
+}
+
+fn place(file: &BootFile) -> Option<usize> {
+    PLACES.iter().position(|place| file.path.starts_with(place))
+}
+
+/// The name by which files are sorted; distributions read /etc/sysctl.conf as 99-sysctl.conf.
+fn name(file: &BootFile) -> &str {
+    if file.path == CONF {
+        "99-sysctl.conf"
+    } else {
+        file.path.rsplit('/').next().unwrap_or(&file.path)
+    }
+}
