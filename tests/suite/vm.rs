@@ -1091,3 +1091,54 @@ fn outputs_of_tools_and_a_recording_agree() {
         "{agreed} agree, {failed} failures\n{wrong}"
     );
 }
+
+/// What was said to vanish at a reboot vanishes, what a file changes changes, and the rest stays.
+#[test]
+fn a_reboot_takes_away_what_was_said() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("reboot");
+    let _ = fs::remove_dir_all(&out);
+    fs::create_dir_all(&out).unwrap();
+    for boot in ["first", "second"] {
+        let ran = run_vm(&[], "reboot", &binary, &out).unwrap();
+        assert!(ran.status.success(), "{boot}: {}", tail(&ran.stderr));
+    }
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    let said: Value = serde_json::from_str(&read("said.json")).unwrap();
+    let value = |one: &Value, fact: &str| text(&one["facts"][fact], "value").to_owned();
+    let said: Vec<(String, String, String)> = said
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (
+                text(one, "name").to_owned(),
+                value(one, "after"),
+                value(one, "next"),
+            )
+        })
+        .collect();
+    let after = read("after");
+    let mut states = Vec::new();
+    for (name, value) in after.lines().filter_map(|line| line.split_once('=')) {
+        let (_, state, next) = said.iter().find(|(one, ..)| one == name).expect(name);
+        assert_eq!(next, value, "{name} ({state})");
+        states.push(format!("{name} {state}"));
+    }
+    assert_eq!(
+        states,
+        [
+            "MTU of eth0 lost",
+            "MTU of kept0 stays",
+            "MTU of other0 changes",
+            "vm.max_map_count stays",
+            "net.core.wmem_max stays",
+            "net.core.rmem_max changes",
+            "vm.zone_reclaim_mode lost",
+            "net.ipv4.conf.all.arp_ignore lost",
+        ]
+    );
+}
