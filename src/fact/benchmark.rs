@@ -82,6 +82,8 @@ subject! {
     CEILING_WHOLE: bool = "ceiling_whole" from "derive log";
     /// What the best row reached of the ceiling.
     OF_CEILING: Percent = "of_ceiling" from "derive log";
+    /// The interface that carries no more than what was reached, in the same text.
+    FILLED: Arc<str> = "filled" from "derive log";
     /// Whether the log names a model of GPUs that has NVLink between all GPUs of a host.
     NVLINK: bool = "nvlink" from "derive log";
     /// The mean over all rows, as nccl-tests prints it. Source: "# Avg bus bandwidth".
@@ -105,6 +107,8 @@ subject! {
     GID_INDEX: u64 = "gid_index" from "nccl_log";
     /// The GIDs of both ends, where perftest printed two that are no addresses of one kind; "none" if they are.
     GIDS_APART: Arc<str> = "gids_apart" from "nccl_log";
+    /// Which of the two ends printed a GID of zeros: nothing stands at its index. Not known where neither did.
+    GIDS_EMPTY: Arc<str> = "gids_empty" from "nccl_log";
     /// How it failed; none if it printed results, unknown if it printed neither.
     FAILURE: BenchmarkFailure = "failure" from "nccl_log";
     /// Its message about that.

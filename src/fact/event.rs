@@ -185,6 +185,8 @@ words! {
         TransportMissing = "transport-missing",
         /// UCX has no network device of a name that it was told to use.
         UcxDeviceMissing = "ucx-device-missing",
+        /// A library above RDMA's carries data between nodes over TCP: UCX, Mooncake's transfer engine.
+        LibraryOverTcp = "library-over-tcp",
         /// A variable is set that the library does not read.
         VariableUnused = "variable-unused",
         /// The limit of locked memory is small, or cannot be raised.

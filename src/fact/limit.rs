@@ -55,6 +55,10 @@ limits! {
     SMALL: Bytes = BENCH_BELOW_CEILING_SIZE;
     /// The same of many nodes.
     SMALL_OF_MANY: Bytes = BENCH_BELOW_CEILING_SIZE_OF_MANY;
+    /// The share of a machine's CPUs that is few for who shows it, as one of eight ranks has.
+    FEW_CPUS: Percent = TOOL_BOUND_TO_FEW_SHARE;
+    /// The share of an interface's speed from which TCP fills it.
+    FILLS_INTERFACE: Percent = LOG_IPERF_BELOW_INTERFACE_FILLS;
     /// How many nodes are many.
     MANY_NODES: u64 = BENCH_BELOW_CEILING_MANY;
     /// The share of what a part of the nodes reaches below which all nodes together are slow.

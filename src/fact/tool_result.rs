@@ -79,6 +79,12 @@ words! {
         PortBelow = "port-below",
         /// An interface has PFC on no priority.
         NoPfc = "no-pfc",
+        /// A shell may run on few of the machine's CPUs.
+        BoundToFew = "bound-to-few",
+        /// CPUs are under a governor that raises their frequency late, or never.
+        GovernorLow = "governor-low",
+        /// ECN is off for a priority of an interface.
+        EcnOff = "ecn-off",
         /// A name of a host is an address of the loopback.
         NameOnLoopback = "name-on-loopback",
         /// Processes of a control group were killed for want of memory.

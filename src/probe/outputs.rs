@@ -9,6 +9,7 @@ mod complaint;
 mod complaints;
 mod containers;
 mod counters;
+mod cpu_binding;
 mod devices;
 mod fabric;
 mod filter;
@@ -208,6 +209,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     summary::state_outputs(&outputs, facts, node);
     missing_gpus::state(&outputs, facts, node);
     beside_settings::state(&outputs, facts, node);
+    cpu_binding::state(&outputs, facts, node);
     complaints::state(&outputs, facts, node);
 }
 

@@ -971,7 +971,10 @@ fn a_launchers_directory_is_read_with_all_below_it() {
 
 /// Each check of the log has a log of the generator whose headline it is, or is among these, which need what a generator of NCCL's
 /// lines has not.
-const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 51] = [
+const WITHOUT_A_CAUSE_OF_THEIR_OWN: [(&str, &str); 54] = [
+    ("log/perftest-gid-empty", "symptoms/stacks.md"),
+    ("log/library-over-tcp", "symptoms/stacks.md"),
+    ("log/iperf-below-interface", "evidence_texts/told_alone.md"),
     ("log/failures-followed", "folded under each failure"),
     ("log/bootstrap-address-refused", "symptoms/refuted.md"),
     ("log/gpu-not-visible", "symptoms/refuted.md"),

@@ -29,7 +29,10 @@ pub(super) fn derive(facts: &mut Facts) {
                 of_link(facts, id);
                 continue;
             }
-            Some(BenchmarkTool::Iperf3) => continue,
+            Some(BenchmarkTool::Iperf3) => {
+                of_interfaces(facts, id);
+                continue;
+            }
             _ => {}
         }
         let how = "the table, and what stands beside it";
@@ -95,6 +98,45 @@ fn of_link(facts: &mut Facts, id: Id) {
     facts.derive(id, benchmark::FIGURE, figure, "the best row");
     facts.derive(id, benchmark::CEILING, link, how);
     facts.derive(id, benchmark::OF_CEILING, share(reached, link), how);
+}
+
+/// Compares what TCP reached with the fastest interface that the same text shows, and names the one that it fills: packets may take another
+/// way than whoever measures believes.
+fn of_interfaces(facts: &mut Facts, id: Id) {
+    let Some(reached) = facts.known(id, benchmark::BANDWIDTH) else {
+        return;
+    };
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for netdev in facts.all(Subject::Netdev) {
+        if let Some(speed) = facts.known(netdev, netdev::SPEED) {
+            let name = facts.shared_name(netdev);
+            interfaces.push(Interface { name, speed });
+        }
+    }
+    let Some(fastest) = interfaces.iter().max_by_key(|one| one.speed.0) else {
+        return;
+    };
+    let (name, speed) = (Arc::clone(&fastest.name), fastest.speed);
+    let filled = interfaces.iter().find(|one| {
+        let share = share(reached, one.speed);
+        one.speed.0 < speed.0 && share >= facts.limit(limit::FILLS_INTERFACE) && share.0 <= 100.0
+    });
+    let filled = filled.map(|one| Arc::clone(&one.name));
+    let how = "the interfaces that the same text shows";
+    let figure = figure::bandwidth(reached).into();
+    facts.derive(id, benchmark::FIGURE, figure, "the best row");
+    facts.derive(id, benchmark::CEILING, speed, how);
+    facts.derive(id, benchmark::CEILING_BOUND, name, how);
+    facts.derive(id, benchmark::OF_CEILING, share(reached, speed), how);
+    if let Some(filled) = filled {
+        facts.derive(id, benchmark::FILLED, filled, how);
+    }
+}
+
+/// An interface and what it carries.
+struct Interface {
+    name: Arc<str>,
+    speed: BitRate,
 }
 
 /// How much of a ceiling was reached.

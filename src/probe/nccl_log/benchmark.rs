@@ -385,6 +385,7 @@ fn perftest<'p>(
     let mut failure: Option<(BenchmarkFailure, OutputLine<'p>)> = None;
     let mut last = None;
     let mut own_gid: Option<Ipv6Addr> = None;
+    let mut without_gid: Option<(&str, OutputLine<'p>)> = None;
     for line in lines {
         let text = line.text.trim();
         let value = |key: &str| {
@@ -450,10 +451,25 @@ fn perftest<'p>(
         }
         if let Some(address) = text.strip_prefix("GID: ").and_then(printed_gid) {
             match own_gid {
-                None => own_gid = Some(address),
-                Some(own) => facts.set(id, fact::GIDS_APART, line.known(apart(own, address))),
+                None => {
+                    own_gid = Some(address);
+                    if address.is_unspecified() {
+                        without_gid = Some(("this end", line));
+                    }
+                }
+                Some(own) => {
+                    facts.set(id, fact::GIDS_APART, line.known(apart(own, address)));
+                    if address.is_unspecified() {
+                        let both = without_gid.is_some();
+                        let ends = if both { "both ends" } else { "the other end" };
+                        without_gid = Some((ends, line));
+                    }
+                }
             }
         }
+    }
+    if let Some((ends, line)) = without_gid {
+        facts.set(id, fact::GIDS_EMPTY, line.known(ends.into()));
     }
     if let Some((kind, line)) = failure {
         facts.set(id, fact::FAILURE, line.known(kind));

@@ -29,6 +29,8 @@ pub(super) fn state(output: &Output, facts: &mut Facts, node: Id) {
             memlock(output, facts, node);
             killed_for_memory(output, facts, node);
             states_of_pattern(output, facts, node);
+            governors(output, facts, node);
+            ecn_of_priority(output, facts, node);
             if output.has("/etc/hosts") {
                 names_on_loopback(output, facts, node);
             }
@@ -194,6 +196,48 @@ fn states_of_pattern(output: &Output, facts: &mut Facts, node: Id) {
                 (line, &said),
             );
         }
+    }
+}
+
+/// The governors of the CPUs, a line for each, or counted by uniq(1).
+fn governors(output: &Output, facts: &mut Facts, node: Id) {
+    const LOW: [&str; 4] = ["powersave", "ondemand", "conservative", "schedutil"];
+    if !output
+        .argv
+        .iter()
+        .any(|word| word.ends_with("/scaling_governor"))
+    {
+        return;
+    }
+    for line in output.lines() {
+        let name = line.text.split_whitespace().last().unwrap_or_default();
+        if LOW.contains(&name) {
+            let kind = ToolResultKind::GovernorLow;
+            add(facts, node, kind, "the CPUs", (&line, &words_of(line.text)));
+            return;
+        }
+    }
+}
+
+/// `ecn/roce_np/enable/3` of an interface, with 0 in it.
+fn ecn_of_priority(output: &Output, facts: &mut Facts, node: Id) {
+    let is_of_ecn = |word: &&std::sync::Arc<str>| {
+        word.contains("/ecn/roce_") && word.contains("/enable/") && !word.contains('*')
+    };
+    let Some(path) = output.argv.iter().find(is_of_ecn) else {
+        return;
+    };
+    let mut parts = path.split('/').rev();
+    let priority = parts.next().unwrap_or_default();
+    let netdev = path
+        .split("/class/net/")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next());
+    if let (Some(netdev), Some(line)) = (netdev, output.lines().next())
+        && line.text.trim() == "0"
+    {
+        let words = format!("priority {priority}");
+        add(facts, node, ToolResultKind::EcnOff, netdev, (&line, &words));
     }
 }
 
