@@ -384,8 +384,7 @@ fn perftest<'p>(
     let mut columns: Vec<&str> = Vec::new();
     let mut failure: Option<(BenchmarkFailure, OutputLine<'p>)> = None;
     let mut last = None;
-    let mut own_gid: Option<Ipv6Addr> = None;
-    let mut without_gid: Option<(&str, OutputLine<'p>)> = None;
+    let mut gids = PrintedGids::default();
     for line in lines {
         let text = line.text.trim();
         let value = |key: &str| {
@@ -450,27 +449,10 @@ fn perftest<'p>(
             facts.set(id, fact::GID_INDEX, line.known(index));
         }
         if let Some(address) = text.strip_prefix("GID: ").and_then(printed_gid) {
-            match own_gid {
-                None => {
-                    own_gid = Some(address);
-                    if address.is_unspecified() {
-                        without_gid = Some(("this end", line));
-                    }
-                }
-                Some(own) => {
-                    facts.set(id, fact::GIDS_APART, line.known(apart(own, address)));
-                    if address.is_unspecified() {
-                        let both = without_gid.is_some();
-                        let ends = if both { "both ends" } else { "the other end" };
-                        without_gid = Some((ends, line));
-                    }
-                }
-            }
+            gids.add(address, line, facts, id);
         }
     }
-    if let Some((ends, line)) = without_gid {
-        facts.set(id, fact::GIDS_EMPTY, line.known(ends.into()));
-    }
+    gids.state_empty(facts, id);
     if let Some((kind, line)) = failure {
         facts.set(id, fact::FAILURE, line.known(kind));
         facts.set(id, fact::FAILURE_TEXT, line.known(line.text.trim().into()));
@@ -484,6 +466,37 @@ fn printed_gid(text: &str) -> Option<Ipv6Addr> {
     let bytes: Result<Vec<u8>, _> = text.trim().split(':').map(str::parse).collect();
     let bytes: [u8; 16] = bytes.ok()?.try_into().ok()?;
     Some(Ipv6Addr::from(bytes))
+}
+
+/// The GIDs that the two ends of a perftest print, its own first.
+#[derive(Default)]
+struct PrintedGids<'p> {
+    own: Option<Ipv6Addr>,
+    /// The ends that print zeros, and the last line that does.
+    empty: Option<(&'static str, OutputLine<'p>)>,
+}
+
+impl<'p> PrintedGids<'p> {
+    fn add(&mut self, address: Ipv6Addr, line: OutputLine<'p>, facts: &mut Facts, id: Id) {
+        let ends = match (self.own, self.empty.is_some()) {
+            (None, _) => "this end",
+            (Some(_), true) => "both ends",
+            (Some(_), false) => "the other end",
+        };
+        match self.own {
+            Some(own) => facts.set(id, fact::GIDS_APART, line.known(apart(own, address))),
+            None => self.own = Some(address),
+        }
+        if address.is_unspecified() {
+            self.empty = Some((ends, line));
+        }
+    }
+
+    fn state_empty(self, facts: &mut Facts, id: Id) {
+        if let Some((ends, line)) = self.empty {
+            facts.set(id, fact::GIDS_EMPTY, line.known(ends.into()));
+        }
+    }
 }
 
 /// Both GIDs in words, if one is an IPv4 address or link-local and the other is not.
