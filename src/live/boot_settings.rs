@@ -122,7 +122,7 @@ const FILES: usize = 256;
 /// Lines that are kept of one file.
 const LINES: usize = 512;
 
-/// Answers `boot_settings`: `{"files":{PATH:[LINE,…]},"denied":[PATH,…]}`. A file of which no line is wanted has an
+/// Answers `boot_settings`: `{"files":{PATH:[LINE,…]},"denied":[PATH,…]}`; denied is what is not known, a directory with its `/` at the end. A file of which no line is wanted has an
 /// empty list where it says of itself that it is there: a file of an interface, of the boot loader.
 pub(super) fn ask(root: Option<&Root>, call: &Call) -> Result<Answer, Refusal> {
     let names = |of: &str| -> Vec<&str> {
@@ -138,7 +138,9 @@ pub(super) fn ask(root: Option<&Root>, call: &Call) -> Result<Answer, Refusal> {
     let mut found = Found::default();
     let mut named: Vec<String> = Vec::new();
     for places in PLACES {
-        for path in places.all.iter().flat_map(|place| paths(root, place)) {
+        let all = places.all.iter();
+        let all: Vec<String> = all.flat_map(|place| found.paths(root, place)).collect();
+        for path in all {
             let Some(text) = found.text(root, &path) else {
                 continue;
             };
@@ -178,11 +180,27 @@ impl Found {
     fn text(&mut self, root: Option<&Root>, path: &str) -> Option<Arc<str>> {
         match files::open_regular(root, path).and_then(|_| files::read(root, path)) {
             Ok(Answer::Text(text)) => Some(text),
-            Err(Refusal::Errno(Errno::EACCES | Errno::EPERM)) => {
+            // A masked unit leads to /dev/null, and directories lie among files.
+            Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR | Errno::EISDIR))
+            | Err(Refusal::NotAsked(_)) => None,
+            _ => {
                 self.denied.push(path.to_owned());
                 None
             }
-            _ => None,
+        }
+    }
+
+    /// The files at a place; one that may not be listed is denied as a whole.
+    fn paths(&mut self, root: Option<&Root>, place: &str) -> Vec<String> {
+        match paths(root, place) {
+            Ok(all) => all,
+            // A copied tree need not hold everything.
+            Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR)) if root.is_none() => Vec::new(),
+            Err(_) => {
+                let end = place.find('*').unwrap_or(place.len());
+                self.denied.push(place[..end].to_owned());
+                Vec::new()
+            }
         }
     }
 
@@ -198,11 +216,11 @@ impl Found {
 }
 
 /// The files at a place, sorted by name.
-fn paths(root: Option<&Root>, place: &str) -> Vec<String> {
+fn paths(root: Option<&Root>, place: &str) -> Result<Vec<String>, Refusal> {
     let Some((directory, suffix)) = place.split_once("/*") else {
         // Prefixes of names stand before the star.
         return match place.split_once('*') {
-            None => vec![place.to_owned()],
+            None => Ok(vec![place.to_owned()]),
             Some((before, _)) => {
                 let (directory, prefix) = before.rsplit_once('/').unwrap_or(("", before));
                 in_directory(root, directory, |name| name.starts_with(prefix))
@@ -216,15 +234,16 @@ fn in_directory(
     root: Option<&Root>,
     directory: &str,
     is_meant: impl Fn(&str) -> bool,
-) -> Vec<String> {
-    let listed = files::ask(root, &Question::list(directory));
-    let Some(Ok(Answer::Names(names))) = listed else {
-        return Vec::new();
+) -> Result<Vec<String>, Refusal> {
+    let names = match files::ask(root, &Question::list(directory)) {
+        Some(Ok(Answer::Names(names))) => names,
+        Some(Err(refusal)) => return Err(refusal),
+        _ => return Ok(Vec::new()),
     };
     let mut names: Vec<&str> = names.iter().map(|name| &**name).collect();
     names.sort_unstable();
     let meant = names.into_iter().filter(|name| is_meant(name)).take(FILES);
-    meant.map(|name| format!("{directory}/{name}")).collect()
+    Ok(meant.map(|name| format!("{directory}/{name}")).collect())
 }
 
 /// The lines that are no comments.

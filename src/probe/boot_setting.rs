@@ -190,7 +190,7 @@ fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
         loaded.known() == Some(&true)
     };
     let loaded = MODULES.iter().filter(is_loaded);
-    let found = loaded.map(|module| {
+    let found = loaded.filter_map(|module| {
         let names = |line: &String| {
             let mut words = line.split_whitespace();
             let is_off = line.starts_with("blacklist");
@@ -199,7 +199,9 @@ fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
         let mut listed = files.below(&PLACES);
         let file = listed.find(|file| file.lines.iter().any(names));
         let file = file.or_else(|| files.running(std::slice::from_ref(module)).next());
-        Found {
+        // What may not be read can be what loads it.
+        let is_told = file.is_some() || files.denied.is_empty();
+        is_told.then(|| Found {
             name: format!("module {module}"),
             word: (*module).to_owned(),
             rail: false,
@@ -214,7 +216,7 @@ fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
             file: file
                 .map_or("/etc/modules-load.d", |file| &file.path)
                 .to_owned(),
-        }
+        })
     });
     found.collect()
 }

@@ -3,14 +3,14 @@
 use super::{AfterBoot, BootFile, BootFiles, BootSettingKind, Found, SYSCTL_TOOLS};
 use crate::probe::Ask;
 
-/// A parameter, and the kernel's own value.
+/// A parameter, and the kernel's own value, or those of older and newer kernels.
 struct Key {
     name: &'static str,
-    own: Option<&'static str>,
+    own: &'static [&'static str],
 }
 
 impl Key {
-    const fn new(name: &'static str, own: Option<&'static str>) -> Self {
+    const fn new(name: &'static str, own: &'static [&'static str]) -> Self {
         Key { name, own }
     }
 }
@@ -18,19 +18,19 @@ impl Key {
 /// Parameters that jobs or their network need, with the kernel's own value where it has one on every machine:
 /// `net/core/sock.c` (`SK_RMEM_MAX` of 64-bit machines), `net/ipv4/arp.c`, `include/linux/mm.h` (`DEFAULT_MAX_MAP_COUNT`).
 const KEYS: [Key; 13] = [
-    Key::new("net.core.rmem_max", Some("212992")),
-    Key::new("net.core.wmem_max", Some("212992")),
-    Key::new("net.ipv4.neigh.default.gc_thresh1", Some("128")),
-    Key::new("net.ipv4.neigh.default.gc_thresh2", Some("512")),
-    Key::new("net.ipv4.neigh.default.gc_thresh3", Some("1024")),
-    Key::new("net.ipv4.conf.all.arp_ignore", Some("0")),
-    Key::new("net.ipv4.conf.all.arp_announce", Some("0")),
-    Key::new("net.ipv4.conf.all.rp_filter", None),
-    Key::new("vm.max_map_count", Some("65530")),
-    Key::new("vm.zone_reclaim_mode", Some("0")),
-    Key::new("vm.nr_hugepages", None),
-    Key::new("kernel.numa_balancing", None),
-    Key::new("kernel.pid_max", None),
+    Key::new("net.core.rmem_max", &["212992", "4194304"]),
+    Key::new("net.core.wmem_max", &["212992", "4194304"]),
+    Key::new("net.ipv4.neigh.default.gc_thresh1", &["128"]),
+    Key::new("net.ipv4.neigh.default.gc_thresh2", &["512"]),
+    Key::new("net.ipv4.neigh.default.gc_thresh3", &["1024"]),
+    Key::new("net.ipv4.conf.all.arp_ignore", &["0"]),
+    Key::new("net.ipv4.conf.all.arp_announce", &["0"]),
+    Key::new("net.ipv4.conf.all.rp_filter", &[]),
+    Key::new("vm.max_map_count", &["65530"]),
+    Key::new("vm.zone_reclaim_mode", &["0"]),
+    Key::new("vm.nr_hugepages", &[]),
+    Key::new("kernel.numa_balancing", &[]),
+    Key::new("kernel.pid_max", &[]),
 ];
 
 const PLACES: [&str; 5] = [
@@ -76,10 +76,9 @@ pub(super) fn found(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
                 // Other tools may have set it since, and do so after each boot.
                 (Some(_), _) if has_others || hides => None,
                 (Some((value, file)), _) => Some(of(&value, AfterBoot::Changes, file)),
-                (None, Some(own)) if now != **own && !has_others && !hides => {
-                    Some(of(own, AfterBoot::Lost, "/etc/sysctl.d"))
-                }
-                (None, _) => None,
+                (None, []) => None,
+                (None, own) if own.contains(&&*now) || has_others || hides => None,
+                (None, own) => Some(of(&own.join(" or "), AfterBoot::Lost, "/etc/sysctl.d")),
             }
         })
         .collect()

@@ -214,6 +214,12 @@ fn parameters_of_the_kernel_are_held_against_the_files_that_set_them() {
         now(),
         "vm.max_map_count: 262144, 65530 (lost, /etc/sysctl.d)",
     );
+    // Newer kernels have more of their own.
+    quiet(Machine::default().reads(rmem, "4194304"));
+    lost(
+        Machine::default().reads(rmem, "16777216"),
+        "net.core.rmem_max: 16777216, 212992 or 4194304 (lost, /etc/sysctl.d)",
+    );
     quiet(now().file("/etc/sysctl.d/90-maps.conf", "vm.max_map_count = 262144"));
     quiet(now().file("/etc/tuned/active_profile", "throughput-performance"));
     quiet(now().file("/usr/local/sbin/tune.sh", "runs sysctl"));
@@ -303,6 +309,7 @@ fn a_module_that_nothing_loads_is_lost() {
         loaded().file("/etc/modprobe.d/gpu.conf", "blacklist nvidia_peermem"),
         "module nvidia_peermem: loaded, not (lost, /etc/modules-load.d)",
     );
+    quiet(loaded().denied("/etc/cron.d/gpu"));
     // The container that brought the driver loads its modules again.
     let of_container = Machine::default()
         .lists("/sys/module", &["nvidia_peermem"])
