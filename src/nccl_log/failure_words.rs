@@ -71,6 +71,13 @@ pub fn says_failure(line: &[u8]) -> bool {
             || says_it(text) && (is_of_program(text) || begins_so(text))
             || (is_reported(text) || has_source_place(text)) && says_one_of(&UNSURE, text))
         && !is_excused(text)
+        && !is_introduction(text)
+}
+
+/// Whether a line only introduces what follows it: `NVSHMEM fails:`.
+fn is_introduction(text: &[u8]) -> bool {
+    let has_number = text.iter().any(u8::is_ascii_digit);
+    text.ends_with(b":") && !has_number && !is_reported(text) && !has_source_place(text)
 }
 
 /// Whether a line begins as those do in which programs say what they could not do; people begin so

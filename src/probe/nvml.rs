@@ -2,7 +2,7 @@
 //!
 //! Everything is asked first and stated then: which GPU a question was about that NVML did not answer, the other answers tell.
 
-mod device;
+pub(super) mod device;
 mod links;
 mod pairs;
 mod reply;

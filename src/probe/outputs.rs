@@ -4,6 +4,7 @@
 mod amd;
 mod asked_route;
 mod beside_settings;
+mod bonding;
 mod bridging;
 mod complaint;
 mod complaints;
@@ -226,6 +227,7 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "perfquery" => counters::perfquery(output, facts, node),
         "sysfs" => counters::files(output, facts, node),
         "cat" => {
+            bonding::state(output, facts, node);
             counters::shown_files(output, facts, node);
             shell::prlimit(output, facts, node);
         }

@@ -249,13 +249,7 @@ impl DeviceFacts<'_> {
 
     fn clocks(&mut self) {
         let reasons = self.said.number("nvmlDeviceGetCurrentClocksEventReasons");
-        for (key, bit) in [
-            (gpu::IDLE, 0x1),
-            (gpu::HW_SLOWDOWN, 0x8),
-            (gpu::SW_THERMAL, 0x20),
-            (gpu::HW_THERMAL, 0x40),
-            (gpu::POWER_BRAKE, 0x80),
-        ] {
+        for (key, bit) in CLOCK_BITS {
             self.set(key, reasons.clone().map(|bits| bits & bit != 0));
         }
         self.set(gpu::CLOCK_REASONS, reasons.map(reason_names));
@@ -342,7 +336,7 @@ impl DeviceFacts<'_> {
 }
 
 /// `nvmlClocksEventReason*`.
-fn reason_names(bits: u64) -> Arc<[Arc<str>]> {
+pub(in crate::probe) fn reason_names(bits: u64) -> Arc<[Arc<str>]> {
     const NAMES: [&str; 9] = [
         "idle",
         "application-clocks",
@@ -363,6 +357,15 @@ fn reason_names(bits: u64) -> Arc<[Arc<str>]> {
         .map(name)
         .collect()
 }
+
+/// The bits of `nvmlClocksEventReason*` that have a fact of their own (nvml.h).
+pub(in crate::probe) const CLOCK_BITS: [(Key<bool>, u64); 5] = [
+    (gpu::IDLE, 0x1),
+    (gpu::HW_SLOWDOWN, 0x8),
+    (gpu::SW_THERMAL, 0x20),
+    (gpu::HW_THERMAL, 0x40),
+    (gpu::POWER_BRAKE, 0x80),
+];
 
 /// `NVML_GPU_FABRIC_HEALTH_MASK_*`, up to release 615: two bits each say true (1), false (2) or nothing (0), and the last two flags are problems when false;
 /// four bits say what of the configuration is wrong.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::sections::Section;
 use crate::fact::{Facts, Id, Value, gpu};
+use crate::probe::nvml::device::{CLOCK_BITS, reason_names};
 use crate::probe::outputs::named;
 
 pub(super) fn text(value: &str) -> Option<Arc<str>> {
@@ -100,5 +101,18 @@ fn reasons(facts: &mut Facts, id: Id, section: &Section<'_>) {
         let active = said.iter().filter(|(_, is_active, _)| *is_active);
         let active: Arc<[Arc<str>]> = active.map(|(name, ..)| Arc::from(*name)).collect();
         facts.set(id, gpu::CLOCK_REASONS, line.known(active));
+        return;
+    }
+    // `clocks_event_reasons.active` has all of them in one number.
+    const ACTIVE: [&str; 2] = [
+        "clocks_event_reasons_active",
+        "clocks_throttle_reasons_active",
+    ];
+    let bits = |text: &str| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    if let Some((bits, line)) = section.find(&ACTIVE, bits) {
+        for (key, bit) in CLOCK_BITS {
+            facts.set(id, key, line.known(bits & bit != 0));
+        }
+        facts.set(id, gpu::CLOCK_REASONS, line.known(reason_names(bits)));
     }
 }
