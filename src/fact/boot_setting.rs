@@ -37,17 +37,17 @@ subject! {
     /// A setting that holds now or that a file sets, beside what the next boot makes of it.
     BootSetting = "boot_setting" from "boot_setting";
 
-    /// Its kind.
+    /// What kind of setting it is.
     KIND: BootSettingKind = "kind" from "boot_setting";
     /// The bare name: the interface, the key, the word of the command line, the module.
     WORD: Arc<str> = "word" from "boot_setting";
     /// Whether it is of an interface that carries RDMA.
     RAIL: bool = "rail" from "boot_setting";
-    /// What it is now.
+    /// What it is now, before the next boot.
     NOW: Arc<str> = "now" from "boot_setting";
     /// What the next boot makes of it.
     NEXT: Arc<str> = "next" from "boot_setting";
-    /// Whether it stays.
+    /// Whether it stays over a reboot.
     AFTER: AfterBoot = "after" from "boot_setting";
     /// The file that sets it, or that would have to.
     FILE: Arc<str> = "file" from "boot_setting";

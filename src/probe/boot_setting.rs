@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 use super::{Ask, Probe, inside, service};
 use crate::fact::boot_setting::{self, AfterBoot, BootSettingKind};
-use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, node};
-use crate::source::Question;
+use crate::fact::{Fact, Facts, Gap, Id, Membership, Origin, Subject, Why, node};
+use crate::source::{Errno, Question, Refusal};
 
 /// The probe.
 pub const PROBE: Probe = Probe::new("boot_setting", run);
@@ -105,11 +105,50 @@ struct Found {
     name: String,
     word: String,
     kind: BootSettingKind,
-    rail: bool,
+    rail: Fact<bool>,
     now: String,
     next: String,
     after: AfterBoot,
     file: String,
+}
+
+/// What was found, and why there may be more.
+#[derive(Default)]
+struct Settings {
+    found: Vec<Found>,
+    /// Settings of which it is not known what they are now.
+    unread: Vec<Unread>,
+    open: Option<Gap>,
+}
+
+struct Unread {
+    name: String,
+    kind: BootSettingKind,
+    gap: Gap,
+}
+
+impl Settings {
+    /// A reply that is missing, but for that of a file that the kernel does not have.
+    fn lacks(&mut self, gap: &Gap) {
+        if !is_absence(gap) {
+            self.open.get_or_insert_with(|| gap.clone());
+        }
+    }
+
+    /// The same of a setting that has a name.
+    fn lacks_value(&mut self, name: &str, kind: BootSettingKind, gap: &Gap) {
+        if !is_absence(gap) {
+            self.unread.push(Unread {
+                name: name.to_owned(),
+                kind,
+                gap: gap.clone(),
+            });
+        }
+    }
+}
+
+fn is_absence(gap: &Gap) -> bool {
+    matches!(gap.why, Why::Refused(Refusal::Errno(Errno::ENOENT)))
 }
 
 fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
@@ -136,21 +175,32 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
         None => Fact::Unknown(Gap::missing("what each file of the boot runs")),
     };
     facts.set(node, node::QOS_KEPT, is_kept);
-    let mut found = mtu::found(ask, &files);
-    found.extend(sysctl::found(ask, &files));
-    found.extend(kernel_line::found(ask, &files));
-    found.extend(modules(ask, &files));
-    for one in found {
+    let mut settings = Settings::default();
+    mtu::find(ask, &files, &mut settings);
+    sysctl::find(ask, &files, &mut settings);
+    kernel_line::find(ask, &files, &mut settings);
+    find_modules(ask, &files, &mut settings);
+    for one in settings.unread {
+        let id = facts.instance(Subject::BootSetting, node, &one.name);
+        facts.derive(id, boot_setting::KIND, one.kind, FILES);
+        for key in [boot_setting::NOW, boot_setting::NEXT, boot_setting::FILE] {
+            facts.set(id, key, Fact::Unknown(one.gap.clone()));
+        }
+        facts.set(id, boot_setting::RAIL, Fact::Unknown(one.gap.clone()));
+        facts.set(id, boot_setting::AFTER, Fact::Unknown(one.gap));
+    }
+    for one in settings.found {
         let id = facts.instance(Subject::BootSetting, node, &one.name);
         facts.derive(id, boot_setting::KIND, one.kind, FILES);
         facts.derive(id, boot_setting::WORD, one.word.into(), FILES);
-        facts.derive(id, boot_setting::RAIL, one.rail, FILES);
+        facts.set(id, boot_setting::RAIL, one.rail);
         facts.derive(id, boot_setting::NOW, one.now.into(), FILES);
         facts.derive(id, boot_setting::NEXT, one.next.into(), FILES);
         facts.derive(id, boot_setting::AFTER, one.after, FILES);
         facts.derive(id, boot_setting::FILE, one.file.into(), FILES);
     }
-    facts.set_members(Subject::BootSetting, node, Membership::Known(origin));
+    let membership = Membership::known_unless(settings.open, origin);
+    facts.set_members(Subject::BootSetting, node, membership);
 }
 
 /// The question: which names are of interest.
@@ -172,7 +222,7 @@ fn question() -> Question {
 }
 
 /// The modules that are loaded, and whether a file has them loaded again.
-fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
+fn find_modules(ask: &Ask<'_>, files: &BootFiles, settings: &mut Settings) {
     const PLACES: [&str; 6] = [
         "/etc/modules",
         "/etc/modules-load.d/",
@@ -181,16 +231,23 @@ fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
         "/etc/modprobe.d/",
         "/usr/lib/modprobe.d/",
     ];
-    let of_container = ask.exists(DRIVER_OF_CONTAINER);
-    if of_container.known() != Some(&false) {
-        return Vec::new();
+    match ask.exists(DRIVER_OF_CONTAINER) {
+        Fact::Known(false, _) => {}
+        Fact::Known(true, _) => return,
+        Fact::Unknown(gap) => return settings.lacks(&gap),
     }
-    let is_loaded = |module: &&&str| {
-        let loaded = ask.exists(&inside("/sys/module", module));
-        loaded.known() == Some(&true)
-    };
-    let loaded = MODULES.iter().filter(is_loaded);
-    let found = loaded.filter_map(|module| {
+    let mut loaded = Vec::new();
+    for module in &MODULES {
+        match ask.exists(&inside("/sys/module", module)) {
+            Fact::Known(true, _) => loaded.push(module),
+            Fact::Known(false, _) => {}
+            Fact::Unknown(gap) => {
+                let name = format!("module {module}");
+                settings.lacks_value(&name, BootSettingKind::Module, &gap);
+            }
+        }
+    }
+    let found = loaded.into_iter().filter_map(|module| {
         let names = |line: &String| {
             let mut words = line.split_whitespace();
             let is_off = line.starts_with("blacklist");
@@ -204,7 +261,7 @@ fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
         is_told.then(|| Found {
             name: format!("module {module}"),
             word: (*module).to_owned(),
-            rail: false,
+            rail: Fact::derived(false, FILES),
             kind: BootSettingKind::Module,
             now: "loaded".to_owned(),
             next: if file.is_some() { "loaded" } else { "not" }.to_owned(),
@@ -218,5 +275,5 @@ fn modules(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
                 .to_owned(),
         })
     });
-    found.collect()
+    settings.found.extend(found);
 }

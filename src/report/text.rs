@@ -38,6 +38,8 @@ pub struct Detail {
 
 /// The most columns of a page.
 const WIDEST: usize = 120;
+/// What the headline has no room for is read below it.
+const BELOW_HEADLINE: usize = 100;
 /// So many causes are shown in full, and then so many in a line each.
 const IN_FULL: usize = 3;
 const IN_A_LINE: usize = 24;
@@ -106,7 +108,7 @@ pub fn headline(out: &mut dyn Write, report: &Report) -> io::Result<()> {
         writeln!(out, "  {}", line.bold())?;
     }
     if let Some(rest) = rest {
-        page.wrap(out, "  ", 2, &rest)?;
+        Page::with_width(BELOW_HEADLINE).wrap(out, "  ", 2, &rest)?;
     }
     // What was changed since all was well is where a person looks first.
     let since = report
@@ -510,16 +512,17 @@ impl Page {
                 let more = plural((count - most) as u64, &format!("more {what}"));
                 return writeln!(out, "         … and {more} (--all)");
             }
+            // Other cases of a note's check say something else, and nobody looks further for it.
+            let lists_all = one.is_shown_in_several_ways && one.severity == "note";
             let others = match one.subjects.len().max(one.further.len() + 1) - 1 {
                 0 => String::new(),
-                // Other cases of a check say something else: they are listed.
-                _ if one.is_shown_in_several_ways => String::new(),
+                _ if lists_all => String::new(),
                 n => format!(" (and {n} more)"),
             };
             let end = format!("{others} [{}]", one.check);
             let label = severity(one.severity).to_string();
             self.wrap(out, &label, 9, &self.tagged(&one.sentence, &end))?;
-            if one.is_shown_in_several_ways {
+            if lists_all {
                 self.some(out, "", one.further.iter().cloned())?;
             }
         }

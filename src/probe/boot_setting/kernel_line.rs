@@ -1,6 +1,7 @@
 //! The kernel's command line, beside the lines that the boot loader has for the next boot.
 
-use super::{AfterBoot, BootFiles, BootSettingKind, Found};
+use super::{AfterBoot, BootFiles, BootSettingKind, FILES, Found, Settings};
+use crate::fact::Fact;
 use crate::probe::Ask;
 
 /// Words of the command line on which RDMA, P2P, latency or memory depend (Documentation/admin-guide/kernel-parameters.txt).
@@ -43,11 +44,14 @@ const ENVIRONMENT: &str = "/boot/grub2/grubenv";
 /// What the tool makes them of.
 const SOURCE: &str = "/etc/default/grub";
 
-pub(super) fn found(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
-    let running = ask.text("/proc/cmdline");
-    let Some(running) = running.known() else {
-        return Vec::new();
-    };
+pub(super) fn find(ask: &Ask<'_>, files: &BootFiles, settings: &mut Settings) {
+    match ask.text("/proc/cmdline") {
+        Fact::Known(running, _) => settings.found.extend(found(&running, files)),
+        Fact::Unknown(gap) => settings.lacks(&gap),
+    }
+}
+
+fn found(running: &str, files: &BootFiles) -> Vec<Found> {
     // Booted from a network or by another kernel: the files of this disk do not count.
     let from_disk = running
         .split_whitespace()
@@ -65,7 +69,7 @@ pub(super) fn found(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
     let of = |word: &str, now: &str, next: &str, after, file: &str| Found {
         name: format!("kernel parameter {word}"),
         word: word.to_owned(),
-        rail: false,
+        rail: Fact::derived(false, FILES),
         kind: BootSettingKind::Parameter,
         now: now.to_owned(),
         next: next.to_owned(),

@@ -1,8 +1,10 @@
 //! The MTU of interfaces, beside the files of netplan, systemd-networkd, NetworkManager, sysconfig and ifupdown.
 
 use super::netplan::{self, NetplanDevice};
-use super::{AfterBoot, BootFile, BootFiles, BootSettingKind, Found};
-use crate::probe::{Ask, inside};
+use super::{AfterBoot, BootFile, BootFiles, BootSettingKind, Found, Settings};
+use crate::fact::Fact;
+use crate::probe::{Ask, inside, whole_number};
+use crate::source::Question;
 
 /// What Ethernet has without a setting.
 const ETHERNET: u64 = 1500;
@@ -30,65 +32,88 @@ struct Said<'f> {
     dhcp: bool,
 }
 
-pub(super) fn found(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
+pub(super) fn find(ask: &Ask<'_>, files: &BootFiles, settings: &mut Settings) {
     let places = [&NETPLAN[..], &NETWORKD, &KEYFILES, &SYSCONFIG, &IFUPDOWN].concat();
-    let has_any = files.below(&places).next().is_some();
-    if !has_any {
-        return Vec::new();
+    if files.below(&places).next().is_none() {
+        return;
     }
-    let names = ask.names("/sys/class/net");
-    let Some(names) = names.known() else {
-        return Vec::new();
-    };
-    let found = names.iter().filter(|name| &***name != "lo");
-    found
-        .filter_map(|name| of_interface(ask, files, name, files.hides(&places)))
-        .collect()
+    let hides = files.hides(&places);
+    match ask.names("/sys/class/net") {
+        Fact::Known(names, _) => {
+            for name in names.iter().filter(|name| &***name != "lo") {
+                of_interface(ask, files, name, hides, settings);
+            }
+        }
+        Fact::Unknown(gap) => settings.lacks(&gap),
+    }
 }
 
-fn of_interface(ask: &Ask<'_>, files: &BootFiles, name: &str, hides: bool) -> Option<Found> {
+fn of_interface(
+    ask: &Ask<'_>,
+    files: &BootFiles,
+    name: &str,
+    hides: bool,
+    settings: &mut Settings,
+) {
     let directory = inside("/sys/class/net", name);
+    let setting = format!("MTU of {name}");
     let mac = ask.text(format!("{directory}/address"));
+    if let Fact::Unknown(gap) = &mac {
+        settings.lacks(gap);
+    }
     let interface = Interface {
         name,
         mac: mac.known().map(|mac| mac.to_lowercase()),
     };
     let said = said(files, &interface);
-    let (first, rest) = said.split_first()?;
-    let now = ask.text(format!("{directory}/mtu"));
-    let now: u64 = now.known()?.trim().parse().ok()?;
-    let set: Vec<&Said<'_>> = said.iter().filter(|one| one.mtu.is_some()).collect();
-    let (after, next, file) = match set.as_slice() {
-        [one] => (AfterBoot::Changes, one.mtu?, one.file),
-        // Several that agree are one.
-        [one, others @ ..] if others.iter().all(|other| other.mtu == one.mtu) => {
-            (AfterBoot::Changes, one.mtu?, one.file)
-        }
-        [_, ..] => return None,
-        [] => {
-            let is_told = rest.is_empty() && !first.dhcp && !hides;
-            let is_own = now > ETHERNET && !is_set_by_script(files, name);
-            // A bond gives its members its own.
-            let master = ask.answers(crate::source::Question::link(format!("{directory}/master")));
-            if !is_told || !is_own || master.known() == Some(&true) {
-                return None;
+    let Some((first, rest)) = said.split_first() else {
+        return;
+    };
+    let now = ask.parse(format!("{directory}/mtu"), whole_number);
+    let now = match now {
+        Fact::Known(now, _) => now,
+        Fact::Unknown(gap) => return settings.lacks_value(&setting, BootSettingKind::Mtu, &gap),
+    };
+    let mut set = said.iter().filter(|one| one.mtu.is_some());
+    let is_by_script = is_set_by_script(files, name);
+    let (next, after, file) = match set.next() {
+        Some(one) => {
+            let next = one.mtu.unwrap_or(now);
+            // Managers that disagree: which one wins is not known.
+            if set.any(|other| other.mtu != one.mtu) {
+                return;
             }
-            (AfterBoot::Lost, ETHERNET, first.file)
+            (next, AfterBoot::Changes, one.file)
+        }
+        None => {
+            let is_told = rest.is_empty() && !first.dhcp;
+            if !is_told || now <= ETHERNET {
+                return;
+            }
+            // A bond gives its members its own.
+            match ask.answers(Question::link(format!("{directory}/master"))) {
+                Fact::Known(false, _) => (ETHERNET, AfterBoot::Lost, first.file),
+                Fact::Known(true, _) => return,
+                Fact::Unknown(gap) => {
+                    return settings.lacks_value(&setting, BootSettingKind::Mtu, &gap);
+                }
+            }
         }
     };
     let after = if next == now { AfterBoot::Stays } else { after };
-    let is_open = after == AfterBoot::Changes && (hides || is_set_by_script(files, name));
-    let is_rail = ask.exists(&format!("{directory}/device/infiniband"));
-    (!is_open).then(|| Found {
-        name: format!("MTU of {name}"),
+    if after != AfterBoot::Stays && (hides || is_by_script) {
+        return;
+    }
+    settings.found.push(Found {
+        name: setting,
         word: name.to_owned(),
-        rail: is_rail.known() == Some(&true),
         kind: BootSettingKind::Mtu,
+        rail: ask.exists(&format!("{directory}/device/infiniband")),
         now: now.to_string(),
         next: next.to_string(),
         after,
         file: file.to_owned(),
-    })
+    });
 }
 
 /// Whether a script has a line that sets the MTU of this interface, or of one that it does not name.

@@ -1,6 +1,9 @@
 //! Parameters of the kernel in /proc/sys, beside sysctl.d(5).
 
-use super::{AfterBoot, BootFile, BootFiles, BootSettingKind, Found, SYSCTL_TOOLS};
+use super::{
+    AfterBoot, BootFile, BootFiles, BootSettingKind, FILES, Found, SYSCTL_TOOLS, Settings,
+};
+use crate::fact::Fact;
 use crate::probe::Ask;
 
 /// A parameter, and the kernel's own value, or those of older and newer kernels.
@@ -50,38 +53,42 @@ pub(super) fn keys() -> String {
     KEYS.map(|key| key.name).join(" ")
 }
 
-pub(super) fn found(ask: &Ask<'_>, files: &BootFiles) -> Vec<Found> {
+pub(super) fn find(ask: &Ask<'_>, files: &BootFiles, settings: &mut Settings) {
     let has_others = files.running(&SYSCTL_TOOLS).next().is_some()
         || files.below(&[TUNED]).any(|file| !file.lines.is_empty());
-    let hides = files.hides(&PLACES);
-    KEYS.iter()
-        .filter_map(|Key { name: key, own }| {
-            let path = format!("/proc/sys/{}", key.replace('.', "/"));
-            let now = ask.text(path);
-            let now = now.known()?.split_whitespace().next()?.to_owned();
-            let of = |next: &str, after, file: &str| Found {
-                name: (*key).to_owned(),
-                word: (*key).to_owned(),
-                rail: false,
-                kind: BootSettingKind::Sysctl,
-                now: now.clone(),
-                next: next.to_owned(),
-                after,
-                file: file.to_owned(),
-            };
-            match (set(files, key), own) {
-                (Some((value, file)), _) if value == now => {
-                    Some(of(&value, AfterBoot::Stays, file))
-                }
-                // Other tools may have set it since, and do so after each boot.
-                (Some(_), _) if has_others || hides => None,
-                (Some((value, file)), _) => Some(of(&value, AfterBoot::Changes, file)),
-                (None, []) => None,
-                (None, own) if own.contains(&&*now) || has_others || hides => None,
-                (None, own) => Some(of(&own.join(" or "), AfterBoot::Lost, "/etc/sysctl.d")),
+    let is_open = has_others || files.hides(&PLACES);
+    for Key { name, own } in &KEYS {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        let now = match ask.text(path) {
+            Fact::Known(text, _) => text
+                .split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+            Fact::Unknown(gap) => {
+                settings.lacks_value(name, BootSettingKind::Sysctl, &gap);
+                continue;
             }
-        })
-        .collect()
+        };
+        let (next, after, file) = match set(files, name) {
+            Some((value, file)) if value == now => (value, AfterBoot::Stays, file),
+            // Other tools may have set it since, and do so after each boot.
+            _ if is_open => continue,
+            Some((value, file)) => (value, AfterBoot::Changes, file),
+            None if own.is_empty() || own.contains(&&*now) => continue,
+            None => (own.join(" or "), AfterBoot::Lost, "/etc/sysctl.d"),
+        };
+        settings.found.push(Found {
+            name: (*name).to_owned(),
+            word: (*name).to_owned(),
+            kind: BootSettingKind::Sysctl,
+            rail: Fact::derived(false, FILES),
+            now,
+            next,
+            after,
+            file: file.to_owned(),
+        });
+    }
 }
 
 /// The value that sysctl.d(5) leaves in force, and the file: the last by name, where a file in /etc stands for those of its

@@ -69,7 +69,10 @@ impl Machine {
         let (facts, _) = testing::run(&PROBE, &lines);
         let text = |id, key| facts.known(id, key).unwrap();
         let all = facts.all(Subject::BootSetting);
-        let gone = all.filter(|id| facts.known(*id, boot_setting::AFTER) != Some(AfterBoot::Stays));
+        let gone = all.filter(|id| {
+            let after = facts.known(*id, boot_setting::AFTER);
+            after.is_some_and(|after| after != AfterBoot::Stays)
+        });
         gone.map(|id| {
             let after = facts.known(id, boot_setting::AFTER).unwrap();
             let (now, next) = (text(id, boot_setting::NOW), text(id, boot_setting::NEXT));
