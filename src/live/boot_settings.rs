@@ -64,6 +64,7 @@ const PLACES: &[Places] = &[
             "/run/netplan/*.yaml",
             "/etc/systemd/network/*.network",
             "/etc/systemd/network/*.link",
+            "/etc/systemd/network/*.network.d",
             "/usr/lib/systemd/network/*.link",
             "/etc/NetworkManager/system-connections/*.nmconnection",
             "/etc/sysconfig/network-scripts/ifcfg-*",
@@ -180,6 +181,11 @@ impl Found {
     fn text(&mut self, root: Option<&Root>, path: &str) -> Option<Arc<str>> {
         match files::open_regular(root, path).and_then(|_| files::read(root, path)) {
             Ok(Answer::Text(text)) => Some(text),
+            // Drop-ins of a file of networkd may hold an MTU.
+            Err(Refusal::Errno(Errno::EISDIR)) if path.ends_with(".network.d") => {
+                self.denied.push(path.to_owned());
+                None
+            }
             // A masked unit leads to /dev/null, and directories lie among files.
             Err(Refusal::Errno(Errno::ENOENT | Errno::ENOTDIR | Errno::EISDIR))
             | Err(Refusal::NotAsked(_)) => None,

@@ -90,6 +90,14 @@ fn of_interface(
             if !is_told || now <= ETHERNET {
                 return;
             }
+            // A VLAN has its parent's, a bridge its ports', and a bond's may stand in a file of its own.
+            match ask.answers(Question::link(format!("{directory}/device"))) {
+                Fact::Known(true, _) => {}
+                Fact::Known(false, _) => return,
+                Fact::Unknown(gap) => {
+                    return settings.lacks_value(&setting, BootSettingKind::Mtu, &gap);
+                }
+            }
             // A bond gives its members its own.
             match ask.answers(Question::link(format!("{directory}/master"))) {
                 Fact::Known(false, _) => (ETHERNET, AfterBoot::Lost, first.file),

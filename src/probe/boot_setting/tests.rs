@@ -20,11 +20,18 @@ impl Machine {
         self.interfaces.push(name);
         self.reads(&format!("{directory}/address"), mac)
             .reads(&format!("{directory}/mtu"), &mtu.to_string())
+            .links(&format!("{directory}/device"))
             .refuses(json!({ "link": format!("{directory}/master") }))
     }
 
     fn reads(mut self, path: &str, text: &str) -> Self {
         let line = json!({ "q": { "read": path }, "text": format!("{text}\n") });
+        self.answers.push(line.to_string());
+        self
+    }
+
+    fn links(mut self, path: &str) -> Self {
+        let line = json!({ "q": { "link": path }, "text": "../../../0000:17:00.0" });
         self.answers.push(line.to_string());
         self
     }
@@ -187,6 +194,12 @@ fn an_mtu_that_something_else_may_set_is_left_open() {
         "network:\n  ethernets:\n    eth9:\n      dhcp4: false",
     ));
     quiet(rail(1500).file(netplan, plain));
+    // A VLAN takes its parent's.
+    let mut vlan = rail(9000).file(netplan, "network:\n  vlans:\n    ens1np0:\n      id: 7");
+    let device = json!({ "link": "/sys/class/net/ens1np0/device" });
+    vlan.answers
+        .retain(|line| !line.contains("net/ens1np0/device"));
+    quiet(vlan.refuses(device));
     // Two managers that disagree.
     let two = rail(1500).file(
         netplan,
