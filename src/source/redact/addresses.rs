@@ -41,10 +41,11 @@ const V6_CLASSES: &[Class] = &[
 ];
 
 impl Key {
-    /// An IPv4 address: subnets stay subnets, private stays private, public stays public.
+    /// An IPv4 address: subnets stay subnets, private stays private, public stays public. The last octet stays: a bit of it that flips makes
+    /// a host's address that of its network, or the broadcast address, whenever all bits below some mask come out equal.
     pub(super) fn ipv4(&self, address: Ipv4Addr) -> Ipv4Addr {
         let value = u64::from(u32::from(address)) << 32;
-        let permuted = self.prefix_preserving(Domain::V4, 32, value, V4_CLASSES);
+        let permuted = self.prefix_preserving(Domain::V4, 24, value, V4_CLASSES);
         let mapped = Ipv4Addr::from((permuted >> 32) as u32);
         if mapped != address {
             self.count(Replaced::IpAddress, &address.octets());
@@ -243,6 +244,18 @@ mod tests {
         fn a_close_pair_stays_close(a: u32, n in 0u32..32) {
             let map = |v: u32| u32::from(key().ipv4(v.into()));
             prop_assert_eq!((map(a) ^ map(a ^ 1 << n)).leading_zeros(), 31 - n);
+        }
+
+        #[test]
+        fn a_host_becomes_neither_its_network_nor_the_broadcast_address(
+            a: u32,
+            secret in "[a-z]{4}",
+            length in 24u32..32,
+        ) {
+            let mapped = u32::from(Key::from_text(&secret).ipv4_net(a.into(), length));
+            let below = u32::MAX >> length;
+            let place = |address: u32| (address & below == 0, address & below == below);
+            prop_assert_eq!(place(a), place(mapped));
         }
 
         #[test]

@@ -121,7 +121,8 @@ impl Key {
     }
 
     /// Maps the first `bits` bits of a left-aligned number so that numbers which share n leading bits share n afterwards
-    /// (Crypto-PAn's construction), and so that whatever is inside one of `classes` stays inside, and else outside.
+    /// (Crypto-PAn's construction), and so that whatever is inside one of `classes` stays inside, and else outside. Only what is inside a frozen
+    /// class stays as it is: the last of the bits flips under each key.
     pub(super) fn prefix_preserving(
         &self,
         domain: Domain,
@@ -141,7 +142,8 @@ impl Key {
                 }
             });
             if !stays {
-                let flip = self.number(domain, at as u8, &above.to_le_bytes()) & 1;
+                let keyed = self.number(domain, at as u8, &above.to_le_bytes()) & 1;
+                let flip = if at + 1 == bits { 1 } else { keyed };
                 mapped ^= flip << (63 - at);
             }
         }
