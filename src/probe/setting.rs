@@ -144,7 +144,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
             _ => {}
         }
     }
-    ranks::numbers(ask, facts, node, &environment);
+    open = open.or(ranks::numbers(ask, facts, node, &environment));
     deepspeed_variables(facts, node, deepspeed, &job_nodes, &mut open);
     let named = accelerate_settings(ask, facts, node, accelerate, &ports, &mut open);
     hostfile::state(facts, node, HOSTFILE, hostfile, &mut open);

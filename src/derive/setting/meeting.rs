@@ -97,16 +97,23 @@ fn own_interface(facts: &Facts, node: Id, all: &[IpAddr]) -> Fact<Option<Arc<str
 /// Whether the process, or the node, with number 0 of a job is this one. A process with a higher
 /// number may share the node with it.
 fn first_is_here(facts: &Facts, node: Id) -> Fact<bool> {
+    let mut is_told = false;
     let numbers: Several<bool> = facts
         .below(node, Subject::Setting)
         .filter(|id| {
             let name = facts.name(*id);
             !name.starts_with("LOCAL_") && facts.known(*id, setting::IS_FIRST).is_some()
         })
+        .inspect(|_| is_told = true)
         .map(|id| facts.get(id, setting::IS_FIRST))
         .collect();
-    Fact::of(
+    let found = Fact::of(
         numbers.any(|is_first| *is_first),
         "the numbers of a job's processes",
-    )
+    );
+    match (&found, facts.members(Subject::Setting, node)) {
+        // A number that was not asked for may be 0.
+        (Fact::Known(false, _), Err(gap)) if !is_told => Fact::Unknown(gap),
+        _ => found,
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Ask, ENVIRONMENT, FoundSetting, Variables, state};
 use crate::fact::setting;
-use crate::fact::{Fact, Facts, Id};
+use crate::fact::{Fact, Facts, Gap, Id};
 use crate::source::Question;
 
 /// A number, and the variable that says how many there are. Scripts set them by hand for torchrun
@@ -17,13 +17,22 @@ const RANKS: [(&str, &str); 6] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
 ];
 
-/// States the numbers, each beside how many there are.
-pub(super) fn numbers(ask: &Ask<'_>, facts: &mut Facts, node: Id, job: &Fact<Variables>) {
+/// States the numbers, each beside how many there are; why they are not known, where something is counted.
+pub(super) fn numbers(
+    ask: &Ask<'_>,
+    facts: &mut Facts,
+    node: Id,
+    job: &Fact<Variables>,
+) -> Option<Gap> {
     let names = RANKS.map(|(name, _)| name);
-    let (Fact::Known(set, origin), Fact::Known(job, _)) =
-        (ask.read::<Variables>(Question::env(&names)), job)
-    else {
-        return;
+    let set = ask.read::<Variables>(Question::env(&names));
+    let job = job.known()?;
+    let (set, origin) = match set {
+        Fact::Known(set, origin) => (set, origin),
+        Fact::Unknown(gap) => {
+            let is_counted = RANKS.iter().any(|(_, count)| job.contains_key(*count));
+            return Some(gap).filter(|_| is_counted);
+        }
     };
     for (name, count_name) in RANKS {
         let (Some(value), Some(count)) = (set.get(name), job.get(count_name)) else {
@@ -48,4 +57,5 @@ pub(super) fn numbers(ask: &Ask<'_>, facts: &mut Facts, node: Id, job: &Fact<Var
         facts.know(id, setting::IS_COUNTED, is_counted, &origin);
         facts.know(id, setting::IS_FIRST, rank == Ok(0), &origin);
     }
+    None
 }
