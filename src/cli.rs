@@ -119,7 +119,7 @@ pub enum Command {
     NcclEnv(Deferred<nccl_env::NcclEnvArgs>),
     /// Read an NCCL log: was RDMA used, and what failed first
     Log(Deferred<log::LogArgs>),
-    /// Say whether the job on this node moves, and which rank it waits for: from its processes, dumps of PyTorch's flight recorder, NCCL's RAS, and logs
+    /// Say whether a job moves, and which rank it waits for: from its processes on this node or on all of its nodes, dumps of PyTorch's flight recorder, NCCL's RAS, and logs
     Job(Deferred<job::JobArgs>),
     /// Judge an InfiniBand fabric by what its tools print: the link, switch or host that is not like its equals
     Fabric(Deferred<fabric::FabricArgs>),

@@ -11,6 +11,7 @@ mod fresh_recordings;
 pub mod given;
 pub mod hosts;
 mod inputs;
+pub mod job_on_hosts;
 pub mod launch;
 pub mod live_job;
 pub mod log;

@@ -41,6 +41,7 @@ pub mod kernel_event;
 pub mod kleene;
 pub mod limit;
 pub mod live_job;
+pub mod live_node;
 pub mod live_rank;
 pub mod measurement;
 pub mod module;

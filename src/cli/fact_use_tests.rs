@@ -107,7 +107,7 @@ fn read(recording: &Recording) -> Read {
     let used = during(|| {
         if node.is_none() {
             nccl_log::establish(recording, &mut facts);
-            ranks::establish(recording, &mut facts);
+            ranks::establish([recording], &mut facts);
         }
         derive(&mut facts);
         let mut out = Vec::new();

@@ -5,29 +5,53 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::hosts::{self, HostsArgs};
+use super::input::{BadInput, bad_usage};
 use super::judging::JudgeArgs;
 use super::log::{self, LogArgs};
 use super::output::StandardError;
-use super::{SelectArgs, output_file};
+use super::{SelectArgs, output_file, record};
 use crate::examine::budget::Foreign;
+use crate::examine::job_on_hosts::{self, JobOnHosts};
 use crate::examine::live_job::{self, LiveJobRequest};
+use crate::examine::recording_text::to_text;
 use crate::exit::Exit;
 use crate::live;
+use crate::source::recording::Recording;
+use crate::terminal;
 
-/// Say whether the job on this node moves, and which rank it waits for. Nothing is asked of the job: /proc is read twice, or files.
+/// Say whether a job moves, and which rank it waits for. Nothing is asked of the job: /proc, the counters of RDMA ports and the load of GPUs are read twice, on this node or on all nodes of the job, or files are read.
 #[derive(Debug, Args)]
 pub struct JobArgs {
-    /// Processes of the job on this node, or one above them: these are looked at twice. Without any, and without a file, all processes that a launcher made ranks. Or files: dumps of PyTorch's flight recorder (pickle or JSON), outputs of ncclras (text or JSON), and logs of one job; a directory for all in it. Two dumps of a rank, or two outputs of ncclras, show whether the job moves
+    /// Processes of the job on this node, or one above them: these are looked at twice. Without any, and without a file, all processes that a launcher made ranks. Or files: dumps of PyTorch's flight recorder (pickle or JSON), outputs of ncclras (text or JSON), and logs of one job; a directory for all in it. Two dumps of a rank, or two outputs of ncclras, show whether the job moves. Or recordings of several nodes of a job, which this subcommand made
     #[arg(value_name = "PID|FILE")]
     pub given: Vec<PathBuf>,
     /// How long to wait between the two looks at processes
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = super::seconds)]
     pub interval: Duration,
+    /// Look at the ranks on all nodes of this running job of Slurm, over ssh
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["given", "hosts", "hostfile", "record"])]
+    pub slurm: Option<String>,
+    /// Look at the ranks on these hosts, as n[01-16], over ssh
+    #[arg(long, value_name = "HOSTS", conflicts_with_all = ["given", "hostfile", "record"])]
+    pub hosts: Option<String>,
+    /// Look at the ranks on the hosts of this file, one a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["given", "record"])]
+    pub hostfile: Option<PathBuf>,
+    /// The command that reaches a host, as "ssh -F FILE"; else RDMA_DOCTOR_SSH, else ssh
+    #[arg(long, value_name = "COMMAND")]
+    pub ssh: Option<String>,
+    /// The doctor on the other side, as "sudo -n /opt/bin/rdma-doctor"
+    #[arg(long, value_name = "COMMAND", default_value = "rdma-doctor")]
+    pub remote: String,
+    /// Write what each of these nodes gave into this directory, as NODE.jsonl: `rdma-doctor job DIRECTORY` judges them again
+    #[arg(long, value_name = "DIRECTORY")]
+    pub record_dir: Option<PathBuf>,
     /// Write what was kept of the files as a recording; a name that ends in .zst is compressed, - is standard output
     #[arg(long, value_name = "FILE", value_parser = output_file())]
     pub record: Option<PathBuf>,
     /// In that recording, leave host names and addresses as they are
-    #[arg(long, requires = "record")]
+    #[arg(long)]
     pub no_redact: bool,
     /// Which checks are judged.
     #[command(flatten)]
@@ -40,7 +64,8 @@ pub struct JobArgs {
 impl JobArgs {
     /// What it judges that others wrote.
     pub(super) fn foreign(&self) -> Option<Foreign> {
-        self.processes().is_none().then(Foreign::default)
+        let is_of_files = self.processes().is_none() && !self.names_nodes();
+        is_of_files.then(Foreign::default)
     }
 
     /// The running job that is asked about; `None` where only files are given.
@@ -66,6 +91,52 @@ impl JobArgs {
         })
     }
 
+    fn names_nodes(&self) -> bool {
+        self.slurm.is_some() || self.hosts.is_some() || self.hostfile.is_some()
+    }
+
+    /// The nodes of the job that the arguments name; `None` where they name none.
+    fn nodes(&self) -> anyhow::Result<Option<JobOnHosts>> {
+        let reached = HostsArgs {
+            hosts: self.hosts.clone(),
+            hostfile: self.hostfile.clone(),
+            ssh: self.ssh.clone(),
+            remote: self.remote.clone(),
+            fanout: 1,
+        };
+        let names = match &self.slurm {
+            Some(job) => Some(job_on_hosts::nodes_of_slurm_job(job)?),
+            None => hosts::named(&reached)?,
+        };
+        let Some(names) = names else {
+            return Ok(None);
+        };
+        Ok(Some(JobOnHosts {
+            names,
+            ssh: hosts::ssh(&reached)?,
+            doctor: self.remote.clone(),
+            interval: self.interval,
+        }))
+    }
+
+    /// Writes what each node gave, where that is wished.
+    fn keep(&self, given: &[Recording]) -> anyhow::Result<()> {
+        let Some(directory) = &self.record_dir else {
+            return Ok(());
+        };
+        let key = record::key(self.no_redact, None)?;
+        for one in given {
+            let name = one.header.node.replace('/', "_");
+            let text = to_text(one, key.clone());
+            record::write_out(
+                &directory.join(format!("{name}.jsonl")),
+                &text,
+                self.no_redact,
+            )?;
+        }
+        Ok(())
+    }
+
     /// The same question as that of a log: both read all that a run left.
     fn as_log(&self) -> LogArgs {
         LogArgs {
@@ -82,16 +153,57 @@ impl JobArgs {
     }
 }
 
+/// These files, and in place of a directory that holds recordings alone these.
+fn files_of(given: &[PathBuf]) -> Result<Vec<PathBuf>, BadInput> {
+    let mut files = Vec::new();
+    for path in given {
+        let below = match live::files::is_directory(path) {
+            true => {
+                live::files::list_input(path, "jsonl").map_err(|why| BadInput::of(path, why))?
+            }
+            false => Vec::new(),
+        };
+        match below.len() > 1 && below.iter().all(|one| live::log::is_recording(one)) {
+            true => files.extend(below),
+            false => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
 /// Runs the subcommand.
 ///
 /// # Errors
 ///
-/// As that of `log`.
+/// As that of `log`; nodes that no list names.
 pub fn run(args: &JobArgs) -> anyhow::Result<Exit> {
-    match args.processes() {
-        Some(request) => log::run_over(&args.as_log(), || {
-            Ok(vec![live_job::record(&request, &StandardError)?])
-        }),
-        None => log::run(&args.as_log()),
+    if let Some(directory) = &args.record_dir {
+        if !args.names_nodes() {
+            return Err(bad_usage(
+                "--record-dir is for several nodes: --hosts, --hostfile or --slurm",
+            ));
+        }
+        if !live::files::is_directory(directory) {
+            return Err(bad_usage(format!(
+                "--record-dir {}: no such directory",
+                terminal::path(directory)
+            )));
+        }
     }
+    if let Some(nodes) = args.nodes()? {
+        return log::run_over(&args.as_log(), || {
+            let given = job_on_hosts::gather(&nodes, &StandardError);
+            args.keep(&given)?;
+            Ok(given)
+        });
+    }
+    if let Some(request) = args.processes() {
+        return log::run_over(&args.as_log(), || {
+            Ok(vec![live_job::record(&request, &StandardError)?])
+        });
+    }
+    log::run(&LogArgs {
+        files: files_of(&args.given)?,
+        ..args.as_log()
+    })
 }

@@ -206,7 +206,7 @@ pub fn of_hosts(
 }
 
 /// Without what a shell's start-up files printed in front.
-fn packed_part(bytes: &[u8]) -> &[u8] {
+pub(super) fn packed_part(bytes: &[u8]) -> &[u8] {
     let head = &bytes[..bytes.len().min(NOISE)];
     match memchr::memmem::find(head, &ZSTD_MAGIC) {
         Some(at) => &bytes[at..],

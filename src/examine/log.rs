@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::given::{Given, read_outputs, read_outputs_beside};
 use super::one::Judged;
-use super::recorded_input::read_logs;
+use super::recorded_input::{open_recording, read_logs};
 use super::sink::Sink;
 use crate::check::{Catalogue, Check, Missing, Outcome, Verdict};
 use crate::fact::{Facts, Subject, node};
-use crate::live::files;
+use crate::live::{self, files};
 use crate::probe::nccl_log;
 use crate::report::{Policy, Report};
 use crate::source::recording::Recording;
@@ -82,6 +82,10 @@ pub fn read_any(
         && files::is_file_or_directory(one)
     {
         return given.recordings(sink);
+    }
+    if files.len() > 1 && files.iter().all(|path| live::log::is_recording(path)) {
+        let each = files.iter().map(|path| open_recording(path));
+        return Ok(each.collect::<Result<_, _>>()?);
     }
     let log = read_logs(files, deadline)?;
     if nccl_log::tells_of_run(&log) {

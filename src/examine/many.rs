@@ -341,8 +341,8 @@ impl<'c> Cluster<'c> {
         let mut facts = Facts::within(catalogue.limits.clone());
         for log in &self.logs {
             probe::nccl_log::establish(log, &mut facts);
-            probe::ranks::establish(log, &mut facts);
         }
+        probe::ranks::establish(&self.logs, &mut facts);
         let none = Origin::derived("no log was given");
         for subject in [
             Subject::Run,

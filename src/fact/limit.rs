@@ -109,6 +109,14 @@ limits! {
     RANK_CPU: Percent = RANKS_NOT_MOVING_CPU;
     /// A rank that moves less data between two looks moves none.
     RANK_DATA: Bytes = RANKS_NOT_MOVING_DATA;
+    /// A GPU in which kernels run for less of the time is idle.
+    GPU_IDLE_BELOW: Percent = RANKS_NOT_MOVING_GPU_IDLE;
+    /// The share of time from which a kernel that reads and writes nothing spins.
+    GPU_SPINS_FROM: Percent = RANKS_NOT_MOVING_GPU_SPINS;
+    /// A kernel that uses more of the memory's time moves data.
+    GPU_SPINS_MEMORY: Percent = RANKS_NOT_MOVING_GPU_MEMORY;
+    /// A GPU that draws this share of its limit computes.
+    GPU_SPINS_POWER: Percent = RANKS_NOT_MOVING_GPU_POWER;
     /// The share of one CPU from which a process takes it from others.
     CPU_HOG: Percent = HOST_CPUS_TAKEN_HOG;
     /// How many files a process of a small job opens.

@@ -6,7 +6,7 @@ use super::Seconds;
 use super::schema::subject;
 
 subject! {
-    /// A running job, as its ranks' processes on a node show it, looked at twice.
+    /// A running job, as its ranks' processes on one node or several show it, looked at twice.
     LiveJob = "live_job" from "ranks";
 
     /// For how long it was looked at.
@@ -16,8 +16,8 @@ subject! {
     STANDS_STILL: bool = "stands_still" from "ranks";
     /// In what the ranks wait: `4 ranks wait in recv`.
     WAITS: Arc<str> = "waits" from "ranks";
-    /// The ranks that the launcher started on the node and that have no process in either look:
-    /// `rank 2`.
+    /// The ranks that the launcher started on a node that was looked at and that have no process in
+    /// either look: `rank 2`.
     MISSING: Arc<str> = "missing" from "ranks";
     /// Whether a rank is missing.
     HAS_MISSING: bool = "has_missing" from "ranks";
@@ -31,6 +31,10 @@ subject! {
     /// The known defect of that version that makes ranks wait without end, and which version fixes it;
     /// "none" if none is known that this machine meets.
     KNOWN_DEFECT: Arc<str> = "known_defect" from "derive known_defects";
+    /// Whether a node that was asked gave no look at its ranks.
+    HAS_SILENT: bool = "has_silent" from "ranks";
+    /// The first of these, and why: `n3: ssh: Connection timed out`.
+    SILENT: Arc<str> = "silent" from "ranks";
     /// Whether what each of its processes does could be looked at.
     COMPLETE: bool = "complete" from "ranks";
     /// What could not be looked at, and why.

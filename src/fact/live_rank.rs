@@ -29,6 +29,8 @@ words! {
         Differs = "differs",
         /// It uses CPU time while all others wait.
         BusyAlone = "busy-alone",
+        /// Its GPU computes while the kernels on those of all others wait.
+        ComputesAlone = "computes-alone",
     }
 }
 

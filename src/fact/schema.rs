@@ -127,6 +127,8 @@ subjects! {
     Stall: stall;
     /// A running job, as its ranks' processes on a node show it.
     LiveJob: live_job;
+    /// A node of a running job.
+    LiveNode: live_node;
     /// A rank's process of a running job.
     LiveRank: live_rank;
     /// A run of NCCL in a log.
@@ -172,6 +174,7 @@ impl Subject {
             Subject::ShownOutput => "output",
             Subject::Reach => "way between nodes",
             Subject::LiveJob => "running job",
+            Subject::LiveNode => "node of a running job",
             Subject::LiveRank => "rank's process",
             other => other.name(),
         }
@@ -209,7 +212,7 @@ impl Subject {
             | Subject::Run
             | Subject::Benchmark => Subject::Cluster,
             Subject::Stall => Subject::Trace,
-            Subject::LiveRank => Subject::LiveJob,
+            Subject::LiveNode | Subject::LiveRank => Subject::LiveJob,
             Subject::Host | Subject::Defect => Subject::Run,
             Subject::Rank | Subject::Channel | Subject::Hca | Subject::Env | Subject::Event => {
                 Subject::Host

@@ -24,7 +24,7 @@ const BEGINS: Duration = Duration::from_millis(9000);
 /// How long any other answer may take.
 const ANSWERS: Duration = Duration::from_millis(7000);
 
-/// Answers `nvml_system`, `nvml_device` (index), `nvml_links` (index) and `nvml_p2p`: objects from the names of NVML's functions to what they
+/// Answers `nvml_system`, `nvml_device` (index), `nvml_load` (index), `nvml_links` (index) and `nvml_p2p`: objects from the names of NVML's functions to what they
 /// said, a failure as `{"error":"NotSupported"}`.
 ///
 /// Where NVIDIA's driver is not loaded nothing is called: NVML would load it.
@@ -59,6 +59,7 @@ pub(super) fn answer(call: &Call) -> Result<Answer, Refusal> {
     let value = match &*call.name {
         "nvml_system" => library::system()?,
         "nvml_device" => device::describe(index()?)?,
+        "nvml_load" => device::load(index()?)?,
         "nvml_links" => links::describe(index()?)?,
         "nvml_p2p" => pairs::describe()?,
         name => return Err(Refusal::unknown_call(name)),

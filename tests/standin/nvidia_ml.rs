@@ -17,7 +17,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlBAR1Memory_t, nvmlConfComputeSystemState_t, nvmlDevice_t, nvmlEccSramErrorStatus_v1_t,
     nvmlFieldValue_t, nvmlGpuFabricInfo_t, nvmlGpuFabricInfo_v2_t, nvmlGpuFabricInfo_v3_t,
     nvmlMarginTemperature_v1_t, nvmlMemory_v2_t, nvmlPciInfo_t, nvmlProcessInfo_t,
-    nvmlRowRemapperHistogramValues_t,
+    nvmlRowRemapperHistogramValues_t, nvmlUtilization_t,
 };
 use toml::Value;
 
@@ -526,6 +526,20 @@ pub unsafe extern "C" fn nvmlDeviceGetBAR1MemoryInfo(
             bar1Used: used,
         };
         unsafe { to.write(memory) };
+        Ok(())
+    })())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
+    device: nvmlDevice_t,
+    to: *mut nvmlUtilization_t,
+) -> Return {
+    let name = "nvmlDeviceGetUtilizationRates";
+    done((|| {
+        let gpu = of(name, device, &format!("{name}/gpu"))? as c_uint;
+        let memory = of(name, device, &format!("{name}/memory"))? as c_uint;
+        unsafe { to.write(nvmlUtilization_t { gpu, memory }) };
         Ok(())
     })())
 }

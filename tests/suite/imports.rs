@@ -122,7 +122,7 @@ const LAYERS: [&[&str]; 10] = [
     &["budget"],
     &["examination", "many"],
     &["hosts", "launch", "plan"],
-    &["inputs"],
+    &["inputs", "job_on_hosts"],
 ];
 
 /// A module by the names of its path, without `crate`.

@@ -69,6 +69,7 @@ mod hung_directory;
 mod imports;
 mod integrate;
 mod inventory;
+mod jobs_of_nodes;
 mod known_half;
 mod left_out;
 mod log;

@@ -255,7 +255,7 @@ fn a_rank_that_is_gone_is_named_and_by_its_parent_too() {
     job.wait(&[0, 1, 3]);
     // Its parent, this test, has not asked for its status: with its number it is found.
     let rank = job.pid(2);
-    let missing = "rank 2 of the ranks that the launcher started on this node has no process; rank 0, rank 1 and rank 3 have one";
+    let missing = "without a process: rank 2; rank 0, rank 1 and rank 3 have one";
     job.said().leads(2, "ranks/missing", missing);
     job.ranks[2].wait().unwrap();
     let others: Vec<u32> = job.pids().into_iter().filter(|pid| *pid != rank).collect();
@@ -295,6 +295,40 @@ fn a_rank_that_sleeps_while_the_others_spin_is_named() {
     let rank = job.pid(2);
     let expected = format!("rank 2 (pid {rank}) sleeps (nanosleep); the other 3 use CPU time");
     job.said().leads(1, "ranks/differs", &expected);
+}
+
+/// GPU N belongs to rank N. What the library answers is made up (`tests/standin`).
+#[test]
+fn a_rank_whose_gpu_is_idle_while_those_of_the_others_spin_is_named() {
+    let job = Job::start(&|_| "evaluate", &[]);
+    job.reaches(&[]);
+    let Some(stage) = crate::stage::Stage::new("hgx-h100.toml") else {
+        return;
+    };
+    let mut described = String::new();
+    for (rank, pid) in job.pids().into_iter().enumerate() {
+        let (kernel, watts) = if rank == 2 { (0, 70) } else { (100, 120) };
+        described += &format!(
+            "[gpus.{rank}.nvml]
+            nvmlDeviceGetComputeRunningProcesses_v3 = [{{ pid = {pid}, memory = 1 }}]
+            \"nvmlDeviceGetUtilizationRates/gpu\" = {kernel}
+            \"nvmlDeviceGetUtilizationRates/memory\" = 0
+            nvmlDeviceGetPowerUsage = {watts}000
+            nvmlDeviceGetEnforcedPowerLimit = 700000\n"
+        );
+    }
+    let stage = stage
+        .library("standin_nvidia_ml", "libnvidia-ml.so.1")
+        .overlaid(&described);
+    let pids: Vec<String> = job.pids().iter().map(u32::to_string).collect();
+    let pids: Vec<&str> = pids.iter().map(String::as_str).collect();
+    let options = ["job", "--interval", "1", "--json", "--all"];
+    let said = Said::read(&stage.run(&[&options[..], &pids].concat()));
+    let rank = job.pid(2);
+    let expected = format!(
+        "rank 2 (pid {rank}) has launched nothing on its GPU, which is idle; its process uses CPU time; the GPUs of the other 3 spin (100 % busy, memory 0 %, 120 W of 700 W)"
+    );
+    said.leads(1, "ranks/differs", &expected);
 }
 
 #[test]

@@ -142,6 +142,14 @@ impl Stage {
         Some(stage)
     }
 
+    /// The same with another description laid over the machine's.
+    pub(crate) fn overlaid(mut self, over: &str) -> Self {
+        let text = format!("base = \"{}\"\n{over}", self.description.display());
+        self.description = self.dir.join("described.toml");
+        std::fs::write(&self.description, text).unwrap();
+        self
+    }
+
     fn file(&self, name: &str, content: &[u8]) {
         let path = self.dir.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -8,7 +8,7 @@ mod versioned;
 
 use std::ffi::{c_uint, c_ulonglong};
 
-use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlReturn_t};
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlReturn_t, nvmlUtilization_t};
 use serde_json::{Value, json};
 
 use super::library;
@@ -29,6 +29,17 @@ const COUNTERS: [(&str, c_uint); 2] = [("volatile", 0), ("aggregate", 1)];
 const PLACES: [(&str, c_uint); 2] = [("dram", 2), ("sram", 7)];
 /// Retired for many corrected errors, and for one that was not corrected.
 const CAUSES: [(&str, c_uint); 2] = [("single", 0), ("double", 1)];
+
+/// Asks functions, and keeps what they say under their names: those without arguments by the type of what they return, others by a function of
+/// this file.
+macro_rules! ask {
+    ($out:ident, $lib:ident, $device:ident, $how:ident: $($function:ident),* $(,)?) => {
+        $( $out.insert(stringify!($function), $how(&$lib.$function, $device)); )*
+    };
+    ($out:ident, $lib:ident, $device:ident; $($function:ident = $how:path;)*) => {
+        $( $out.insert(stringify!($function), $how($lib, $device)); )*
+    };
+}
 
 /// One GPU, by its number; of one that is lost, what was asked before that turned out.
 pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
@@ -59,6 +70,30 @@ pub(super) fn describe(index: u32) -> Result<Value, Refusal> {
     Ok(out.into())
 }
 
+/// What one GPU does at this moment, and for whom.
+pub(super) fn load(index: u32) -> Result<Value, Refusal> {
+    let mut out = Object::default();
+    let device = match library::device(index)? {
+        Ok(device) => device,
+        Err(failure) => {
+            out.insert("nvmlDeviceGetHandleByIndex_v2", Err(failure));
+            return Ok(out.into());
+        }
+    };
+    let lib = library::functions()?;
+    ask!(out, lib, device; nvmlDeviceGetUtilizationRates = utilisation;);
+    ask!(out, lib, device, call_device: nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit);
+    processes::describe(lib, device, &mut out);
+    Ok(out.into())
+}
+
+/// Percent of the last sample period in which a kernel ran, and in which memory was read or written (nvml.h, `nvmlUtilization_t`).
+fn utilisation(lib: &NvmlLib, device: nvmlDevice_t) -> NvmlReply {
+    let rates =
+        call!(lib.nvmlDeviceGetUtilizationRates, device => nvmlUtilization_t { gpu: 0, memory: 0 });
+    Ok(json!({ "gpu": rates.gpu, "memory": rates.memory }))
+}
+
 fn fields_and_fabric(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     if let Ok(nvml) = library::nvml() {
         out.insert("fields", values(nvml, device, &fields::DEVICE));
@@ -66,17 +101,6 @@ fn fields_and_fabric(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {
     }
     let fabric = versioned::fabric(lib, device);
     out.insert("nvmlDeviceGetGpuFabricInfo", fabric);
-}
-
-/// Asks functions, and keeps what they say under their names: those without arguments by the type of what they return, others by a function of
-/// this file.
-macro_rules! ask {
-    ($out:ident, $lib:ident, $device:ident, $how:ident: $($function:ident),* $(,)?) => {
-        $( $out.insert(stringify!($function), $how(&$lib.$function, $device)); )*
-    };
-    ($out:ident, $lib:ident, $device:ident; $($function:ident = $how:path;)*) => {
-        $( $out.insert(stringify!($function), $how($lib, $device)); )*
-    };
 }
 
 fn identity(lib: &NvmlLib, device: nvmlDevice_t, out: &mut Object) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::standing::listed;
 use crate::fact::{Gap, Presence};
 use crate::launch::{self, Launch};
 use crate::probe::Ask;
@@ -85,6 +84,9 @@ pub(super) struct FoundJob {
     engine: Option<String>,
     id: Option<String>,
     meets_at: Option<String>,
+    /// How many ranks it has on all nodes, and how many nodes, where the launcher says so.
+    pub(super) all: Option<u64>,
+    pub(super) nodes: Option<u64>,
     pub(super) ranks: Vec<FoundRank>,
     missing: Vec<String>,
 }
@@ -101,11 +103,12 @@ pub(super) struct FoundRank {
 }
 
 impl FoundRank {
-    /// `rank 2 (pid 77)`, `python3 (pid 77)`
-    pub(super) fn name(&self) -> String {
+    /// `rank 2 (pid 77)`, `python3 (pid 77)`; `rank 2 (n1, pid 77)` where several nodes are looked at.
+    pub(super) fn name(&self, host: Option<&str>) -> String {
+        let on = host.map_or(String::new(), |host| format!("{host}, "));
         match self.number {
-            Some(number) => format!("rank {number} (pid {})", self.pid),
-            None => format!("{} (pid {})", self.command, self.pid),
+            Some(number) => format!("rank {number} ({on}pid {})", self.pid),
+            None => format!("{} ({on}pid {})", self.command, self.pid),
         }
     }
 
@@ -137,16 +140,6 @@ impl FoundJob {
             &[]
         }
     }
-
-    /// `ranks 0, 1 and 3 have one`
-    pub(super) fn present(&self) -> String {
-        let mut numbers = Vec::new();
-        for rank in &self.ranks {
-            numbers.extend(rank.number.map(|number| format!("rank {number}")));
-        }
-        let verb = if numbers.len() == 1 { "has" } else { "have" };
-        format!("{} {verb} one", listed(&numbers))
-    }
 }
 
 /// The jobs; of processes that were named, and tell no rank, one of these.
@@ -167,6 +160,8 @@ pub(super) fn jobs(processes: &Processes, named: &[u32]) -> Vec<FoundJob> {
             engine: Some(launch.engine.to_string()),
             id: launch.job.clone(),
             meets_at: meeting_place(&launch),
+            all: launch.ranks,
+            nodes: launch.nodes,
             ranks: Vec::new(),
             missing: Vec::new(),
         });
@@ -210,6 +205,8 @@ fn of_named(processes: &Processes, named: &[u32]) -> FoundJob {
         engine: None,
         id: None,
         meets_at: None,
+        all: None,
+        nodes: None,
         ranks: own.map(rank).collect(),
         missing: Vec::new(),
     }

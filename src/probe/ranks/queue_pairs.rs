@@ -10,6 +10,7 @@ use crate::source::netlink::{Attributes, messages, text};
 
 /// `enum rdma_nldev_attr` (include/uapi/rdma/rdma_netlink.h, which is ABI).
 const RDMA_NLDEV_ATTR_DEV_NAME: u16 = 2;
+const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
 const RDMA_NLDEV_ATTR_RES_QP: u16 = 19;
 const RDMA_NLDEV_ATTR_RES_LQPN: u16 = 21;
 const RDMA_NLDEV_ATTR_RES_RQPN: u16 = 22;
@@ -25,6 +26,19 @@ pub(super) struct QueuePairs {
     pub(super) all: u64,
     /// `mlx5_0 QP 1234 (peer 5678)`
     pub(super) failed: Vec<String>,
+    /// How many are on each device, and on which of its ports, where the kernel says that.
+    places: BTreeMap<(Arc<str>, Option<u32>), u64>,
+}
+
+impl QueuePairs {
+    /// How many are on a port; of a device with one port all, whatever the kernel says.
+    pub(super) fn count_on(&self, device: &str, number: &str, ports: usize) -> u64 {
+        let is_there = |(on, port): &(Arc<str>, Option<u32>)| {
+            &**on == device && (ports == 1 || port.is_some_and(|port| port.to_string() == number))
+        };
+        let places = self.places.iter().filter(|(place, _)| is_there(place));
+        places.map(|(_, count)| count).sum()
+    }
 }
 
 /// Those of each process that has some, by its number.
@@ -52,6 +66,8 @@ pub(super) fn read(ask: &Ask<'_>) -> Result<Found, Gap> {
         for one in all {
             let of_process = found.entry(one.pid).or_default();
             of_process.all += 1;
+            let place = (Arc::clone(&one.device), one.port);
+            *of_process.places.entry(place).or_default() += 1;
             if FAILED.contains(&one.state) {
                 of_process.failed.push(one.name());
             }
@@ -62,6 +78,7 @@ pub(super) fn read(ask: &Ask<'_>) -> Result<Found, Gap> {
 
 struct QueuePair {
     device: Arc<str>,
+    port: Option<u32>,
     number: u32,
     peer: Option<u32>,
     pid: u32,
@@ -94,6 +111,7 @@ fn queue_pairs(bytes: &[u8]) -> Result<Vec<QueuePair>, String> {
             let state = entry.number(RDMA_NLDEV_ATTR_RES_STATE)?;
             found.push(QueuePair {
                 device: Arc::clone(&device),
+                port: entry.number(RDMA_NLDEV_ATTR_PORT_INDEX)?,
                 number: number.ok_or("a queue pair without a number")?,
                 peer: entry.number(RDMA_NLDEV_ATTR_RES_RQPN)?,
                 pid,
@@ -145,6 +163,15 @@ mod tests {
             .collect();
         assert_eq!(numbers, [(77, 17, 3), (77, 18, 6)]);
         assert_eq!(found[1].name(), "mlx5_0 QP 18 (peer's 1018)");
+        let place = |port| (Arc::from("mlx5_0"), port);
+        let own = QueuePairs {
+            places: BTreeMap::from([(place(Some(1)), 2), (place(Some(2)), 3), (place(None), 4)]),
+            ..QueuePairs::default()
+        };
+        assert_eq!(own.count_on("mlx5_0", "2", 2), 3);
+        // The device has one port: the kernel need not say which.
+        assert_eq!(own.count_on("mlx5_0", "1", 1), 9);
+        assert_eq!(own.count_on("mlx5_1", "1", 1), 0);
         assert!(queue_pairs(&bytes[..bytes.len() - 9]).is_err());
         assert!(queue_pairs(b"").unwrap().is_empty());
     }

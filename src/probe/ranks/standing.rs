@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::found::FoundRank;
+use super::gpu_load::GpuPace;
 use super::look::{Change, Connection, Look};
+use super::node_look::Looks;
 use super::wait::{Mounts, Wait, WaitKind};
-use super::{Looks, Seconds};
 use crate::fact::live_rank::RankFault;
-use crate::fact::{Bytes, Facts, Gap, Percent, Why, limit};
+use crate::fact::{Bytes, Facts, Gap, Percent, Seconds, Why, limit};
 use crate::source::{Errno, Refusal};
 
 /// How much a rank did between the two looks.
@@ -35,6 +36,9 @@ impl Pace {
     }
 }
 
+/// Where a rank waits whose GPU runs a kernel that waits.
+const ON_GPU: &str = "a GPU that spins";
+
 /// The share of a CPU in a window of so many nanoseconds.
 fn share_of_cpu(change: Change, window: f64) -> Percent {
     Percent((change.cpu as f64 / window.max(1.0) * 1000.0).round() / 10.0)
@@ -43,7 +47,16 @@ fn share_of_cpu(change: Change, window: f64) -> Percent {
 /// A rank, of which two looks are put together.
 pub(super) struct Rank {
     pub(super) name: String,
+    pub(super) number: Option<u64>,
     pub(super) pid: u32,
+    /// All its processes.
+    pub(super) pids: Vec<u32>,
+    /// The node, where several are looked at.
+    pub(super) host: Option<Arc<str>>,
+    /// Its node's place among the parts of the job.
+    pub(super) part: usize,
+    /// What its GPU did in both looks, and in words.
+    pub(super) gpu: Option<(GpuPace, String)>,
     pub(super) fault: RankFault,
     pub(super) cpu: Option<Percent>,
     /// What it waits for, in words.
@@ -91,8 +104,13 @@ impl Rank {
         let [began, ended] = [before, after].map(|looks| looks.at.get(&pid).copied().unwrap_or(0));
         let window = ended.saturating_sub(began) as f64 * 1e3;
         let mut rank = Rank {
-            name: found.name(),
+            name: found.name(None),
+            number: found.number,
             pid,
+            pids: found.all_pids().collect(),
+            host: None,
+            part: 0,
+            gpu: None,
             fault: RankFault::None,
             cpu: None,
             waits: String::new(),
@@ -219,7 +237,8 @@ impl Rank {
         own.into_iter().chain(below.map(|one| one.pid))
     }
 
-    fn describe(&mut self, mounts: &Mounts) {
+    /// Puts into words what it waits for.
+    pub(super) fn describe(&mut self, mounts: &Mounts) {
         self.waits = self.wait.in_words(&self.sockets, mounts, self.pid);
         self.detail = self.below.first().map(|one| match is_stopped(&one.state) {
             true => format!("its process {} is stopped (state T)", one.pid),
@@ -232,6 +251,15 @@ impl Rank {
 
     fn is_still(&self) -> bool {
         self.pace == Pace::Still
+    }
+
+    /// What its GPU did.
+    fn gpu_pace(&self) -> Option<GpuPace> {
+        self.gpu.as_ref().map(|(pace, _)| *pace)
+    }
+
+    fn is_same(&self, other: &Rank) -> bool {
+        self.pid == other.pid && self.host == other.host
     }
 
     /// What tells ranks apart that wait.
@@ -277,10 +305,11 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Puts all ranks beside each other.
-    pub(super) fn compare(ranks: Vec<Rank>, mounts: &Mounts, looked: Seconds) -> Self {
+    pub(super) fn compare(ranks: Vec<Rank>, looked: Seconds, data_moves: bool) -> Self {
         let mut standing = Standing { ranks, looked };
-        for rank in &mut standing.ranks {
-            rank.describe(mounts);
+        // What a kernel that waits does not show: whether its peers get their data, slowly.
+        if !data_moves && standing.compare_gpus() {
+            return standing;
         }
         let odd = standing.find_outliers();
         for (at, rank) in standing.ranks.iter_mut().enumerate() {
@@ -292,6 +321,73 @@ impl Standing {
             standing.compare_threads();
         }
         standing
+    }
+
+    /// Compares what GPUs do, where those of most ranks spin in a kernel that waits: whether that tells how the ranks stand. A
+    /// process that waits for its GPU may use all of a CPU, so that its threads tell nothing.
+    fn compare_gpus(&mut self) -> bool {
+        let all = self.ranks.len();
+        // A rank that is stopped or gone is at fault whatever its GPU does.
+        let is_known = |rank: &Rank| rank.fault == RankFault::None && rank.gpu.is_some();
+        let spins: Vec<usize> = self.with_gpu(|pace| pace == GpuPace::Spins);
+        if spins.len() * 2 <= all || !self.ranks.iter().all(is_known) {
+            return false;
+        }
+        let of_one = self.ranks[spins[0]].gpu.as_ref();
+        let load = of_one.map_or(String::new(), |(_, load)| load.clone());
+        let others = match spins.len() {
+            1 => format!("the GPU of {} spins ({load})", self.ranks[spins[0]].name),
+            many => format!("the GPUs of the other {many} spin ({load})"),
+        };
+        let fewer = |pace| self.with_gpu(|one| one == pace);
+        let (idle, working) = (fewer(GpuPace::Idle), fewer(GpuPace::Works));
+        for at in &spins {
+            let rank = &mut self.ranks[*at];
+            rank.pace = Pace::Still;
+            rank.waits = format!("waits for its GPU, which spins ({load})");
+            ON_GPU.clone_into(&mut rank.wait.place);
+        }
+        for at in idle {
+            let rank = &mut self.ranks[at];
+            let does = match rank.pace {
+                Pace::Busy => "its process uses CPU time".to_owned(),
+                _ => format!("its process {}", rank.waits),
+            };
+            rank.fault = RankFault::Differs;
+            rank.waits = format!("has launched nothing on its GPU, which is idle; {does}");
+            rank.their_thread = Some(others.clone());
+        }
+        for at in working {
+            let rank = &mut self.ranks[at];
+            let load = rank.gpu.as_ref().map_or("", |(_, load)| load);
+            rank.waits = format!("computes on its GPU ({load})");
+            rank.pace = Pace::Busy;
+            rank.fault = RankFault::ComputesAlone;
+            rank.their_thread = Some(others.clone());
+        }
+        true
+    }
+
+    /// The ranks whose GPUs do this, by their places.
+    fn with_gpu(&self, does: impl Fn(GpuPace) -> bool) -> Vec<usize> {
+        let ranks = self.ranks.iter().enumerate();
+        let those = ranks.filter(|(_, rank)| rank.gpu_pace().is_some_and(&does));
+        those.map(place).collect()
+    }
+
+    /// `ranks 0, 1 and 3 have one`
+    pub(super) fn present(&self) -> String {
+        let numbers: Vec<String> = self
+            .ranks
+            .iter()
+            .filter_map(|rank| rank.number)
+            .map(|number| format!("rank {number}"))
+            .collect();
+        match numbers.as_slice() {
+            [one] => format!("{one} has one"),
+            few if few.len() <= 16 => format!("{} have one", listed(few)),
+            many => format!("{} ranks have one", many.len()),
+        }
     }
 
     /// Finds ranks of which a thread does nothing that runs in most others: one that moves data for
@@ -410,7 +506,12 @@ impl Standing {
     fn has_moved(&self) -> bool {
         let taking_part = self.ranks.iter().filter(|rank| rank.gap.is_none());
         let mut moving = taking_part.filter(|rank| rank.pace != Pace::Still);
-        moving.any(|rank| matches!(rank.fault, RankFault::None | RankFault::BusyAlone))
+        let by_right = [
+            RankFault::None,
+            RankFault::BusyAlone,
+            RankFault::ComputesAlone,
+        ];
+        moving.any(|rank| by_right.contains(&rank.fault))
     }
 
     /// Whether a rank works.
@@ -429,6 +530,10 @@ impl Standing {
         let all: Vec<&Rank> = self.ranks.iter().collect();
         match all.as_slice() {
             [one] => format!("{} {}", one.name, one.waits),
+            [first, ..] if first.wait.place == ON_GPU => {
+                let load = first.gpu.as_ref().map_or("", |(_, load)| load);
+                format!("the GPUs of its {} spin ({load})", ranks(all.len()))
+            }
             all => in_classes(all),
         }
     }
@@ -438,7 +543,7 @@ impl Standing {
         if rank.their_thread.is_some() {
             return rank.their_thread.clone();
         }
-        let is_other = |other: &&Rank| other.pid != rank.pid && other.takes_part();
+        let is_other = |other: &&Rank| !other.is_same(rank) && other.takes_part();
         let others: Vec<&Rank> = self.ranks.iter().filter(is_other).collect();
         if others.is_empty() {
             return None;
@@ -520,7 +625,8 @@ impl Standing {
             )
         };
         let looked = self.looked;
-        let is_alone = |rank: &&Rank| rank.fault == RankFault::BusyAlone;
+        let is_alone =
+            |rank: &&Rank| matches!(rank.fault, RankFault::BusyAlone | RankFault::ComputesAlone);
         let alone = self.ranks.iter().find(is_alone);
         let waited_for = alone.map_or(String::new(), |rank| {
             format!("; the others wait for {}", rank.name)
