@@ -98,6 +98,52 @@ const CALLS: &[(&str, Answerer)] = &[
     ("running_commands", daemons::running),
 ];
 
+/// Calls that this program answers itself, from files and with system calls that read: a process is the same after them.
+const OWN_READING: &[&str] = &[
+    "adjtimex",
+    "boot_settings",
+    "cpu_dma_latency",
+    "earlier_run",
+    "ethtool_*",
+    "home_file",
+    "hosts_lookup",
+    "interrupt_spread",
+    "job_process",
+    "kernel_log",
+    "named_file",
+    "nccl_*",
+    "peer_route",
+    "port_holder",
+    "process_*",
+    "processes",
+    "rank_*",
+    "running_commands",
+];
+
+/// Whether a process that got this reply may not be the same as before: a library's code ran in it, it confined itself, or a command
+/// that it started may have left something.
+pub fn changes_process(question: &Question, reply: &Reply) -> bool {
+    if matches!(
+        reply.said,
+        Err(Refusal::NotAsked(_) | Refusal::CommandMissing)
+    ) {
+        return false;
+    }
+    match question {
+        Question::Call(call) => !OWN_READING.iter().any(|name| is_named(call, name)),
+        Question::Run(_) | Question::Bench(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether a call has this name; one that ends in `*` is the beginning of several.
+fn is_named(call: &Call, name: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(prefix) => call.name.starts_with(prefix),
+        None => *name == *call.name,
+    }
+}
+
 /// The machine that this process runs on, or a directory that holds copies of its files.
 #[derive(Default)]
 pub struct Live {
@@ -244,11 +290,7 @@ fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
         }
         _ => {}
     }
-    let matches = |name: &str| match name.strip_suffix('*') {
-        Some(prefix) => call.name.starts_with(prefix),
-        None => *name == *call.name,
-    };
-    match CALLS.iter().find(|(name, _)| matches(name)) {
+    match CALLS.iter().find(|(name, _)| is_named(call, name)) {
         Some((_, answer)) => answer(call),
         None => Err(Refusal::unknown_call(&call.name)),
     }

@@ -4,15 +4,15 @@
 //! Each child runs in a process group of its own, is killed with it when it was
 //! silent for longer than its budget or when the deadline is reached, and ends by itself when the parent is gone.
 //!
-//! To start a process costs more than most probes do. So a child that only read files, or whose tree holds nothing else, says
-//! [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command ends
-//! with its probe, and so leaves nothing behind.
+//! To start a process costs more than most probes do. So a child whose replies left it as it was ([`live::changes_process`]), or whose tree holds
+//! nothing else, says [`DONE`] and is told the next probe's name on its standard input; one that called a library or ran a command
+//! ends with its probe, and so leaves nothing behind.
 
 pub mod child;
 pub mod measure;
 
 use crate::live::places::{self, Places};
-use crate::live::{clock, environment, own_process, privileges, stuck};
+use crate::live::{self, clock, environment, own_process, privileges, stuck};
 use std::collections::{HashSet, VecDeque};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -472,8 +472,8 @@ fn reap(running: &mut Running, recording: &mut Recording, at: u64) {
 struct ChildOutput {
     out: BufWriter<std::io::Stdout>,
     probe: Arc<str>,
-    /// Whether a probe asked for more than files: foreign code ran in this process, or it has children.
-    called: bool,
+    /// Whether a reply may have left something in this process: foreign code ran in it, or it has children.
+    is_changed: bool,
     asking: Option<(Question, Instant)>,
     announced: bool,
 }
@@ -483,7 +483,7 @@ impl ChildOutput {
         ChildOutput {
             out: BufWriter::with_capacity(buffered, std::io::stdout()),
             probe,
-            called: false,
+            is_changed: false,
             asking: None,
             announced: false,
         }
@@ -536,16 +536,15 @@ impl<S: Source> Source for WatchedSource<S> {
                 };
                 outlet.write(&line);
                 let _ = outlet.out.flush();
-                outlet.called |= !matches!(question, Question::Netlink(_));
             }
             outlet.asking = Some((question.clone(), clock::now()));
             outlet.announced = call;
         }
         let reply = self.source.ask(question);
-        self.outlet
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .asking = None;
+        let mut outlet = self.outlet.lock().unwrap_or_else(PoisonError::into_inner);
+        outlet.asking = None;
+        outlet.is_changed |= live::changes_process(question, &reply);
+        drop(outlet);
         reply
     }
 }
@@ -626,7 +625,7 @@ pub fn child(
         {
             let mut outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
             // In a copied tree there is no library to call and no command to run.
-            if outlet.called && started.root.is_none() {
+            if outlet.is_changed && started.root.is_none() {
                 return outlet.out.flush();
             }
             busy.store(false, Ordering::SeqCst);
