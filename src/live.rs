@@ -44,6 +44,7 @@ mod privileges;
 pub mod processes;
 pub mod random;
 pub mod rank_process;
+pub mod ras;
 mod recording_file;
 mod rehearsal;
 pub mod routes;

@@ -13,7 +13,7 @@ use super::output::StandardError;
 use super::{SelectArgs, output_file, record};
 use crate::examine::budget::Foreign;
 use crate::examine::job_on_hosts::{self, JobOnHosts};
-use crate::examine::live_job::{self, LiveJobRequest};
+use crate::examine::live_job::{self, AskRas, LiveJobRequest};
 use crate::examine::recording_text::to_text;
 use crate::exit::Exit;
 use crate::live;
@@ -29,6 +29,9 @@ pub struct JobArgs {
     /// How long to wait between the two looks at processes
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = super::seconds)]
     pub interval: Duration,
+    /// Ask NCCL's RAS for the state of all ranks too, twice, where that is safe: from NCCL 2.29.2 on. Older ones can crash when they are asked; "anyway" asks them all the same
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "safe")]
+    pub ras: Option<RasArg>,
     /// Look at the ranks on all nodes of this running job of Slurm, over ssh
     #[arg(long, value_name = "JOB", conflicts_with_all = ["given", "hosts", "hostfile", "record"])]
     pub slurm: Option<String>,
@@ -61,6 +64,24 @@ pub struct JobArgs {
     pub judge: JudgeArgs,
 }
 
+/// When NCCL's RAS is asked.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum RasArg {
+    /// From NCCL 2.29.2 on
+    Safe,
+    /// Whatever the version
+    Anyway,
+}
+
+impl From<RasArg> for AskRas {
+    fn from(arg: RasArg) -> Self {
+        match arg {
+            RasArg::Safe => AskRas::WhereSafe,
+            RasArg::Anyway => AskRas::Anyway,
+        }
+    }
+}
+
 impl JobArgs {
     /// What it judges that others wrote.
     pub(super) fn foreign(&self) -> Option<Foreign> {
@@ -88,6 +109,7 @@ impl JobArgs {
             pids,
             interval: self.interval,
             files,
+            ras: self.ras.map(RasArg::into),
         })
     }
 
@@ -116,6 +138,7 @@ impl JobArgs {
             ssh: hosts::ssh(&reached)?,
             doctor: self.remote.clone(),
             interval: self.interval,
+            ras: self.ras.map(RasArg::into),
         }))
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::budget::ClusterMemory;
 use super::hosts::packed_part;
+use super::live_job::AskRas;
 use super::many::work_in_order;
 use super::sink::Sink;
 use super::unusable::BadInput;
@@ -32,6 +33,8 @@ pub struct JobOnHosts {
     pub doctor: String,
     /// The pause between the two looks.
     pub interval: Duration,
+    /// Whether NCCL's RAS is asked: on the first of them, whose process answers for all.
+    pub ras: Option<AskRas>,
 }
 
 /// What each node gave: the recording of its looks, or one that says why there is none. All are asked at once, so that the
@@ -52,7 +55,15 @@ pub fn gather(request: &JobOnHosts, sink: &dyn Sink) -> Vec<Recording> {
     let done = AtomicU64::new(0);
     let ask = |at: usize| {
         let name = &request.names[at];
-        let given = remote.run(name).map_err(|why| why.to_string());
+        let mut of_this = remote.clone();
+        if let Some(how) = request.ras.filter(|_| at == 0) {
+            of_this.command.push_str(match how {
+                AskRas::WhereSafe => " --ras",
+                AskRas::Anyway => " --ras=anyway",
+            });
+            of_this.deadline += request.interval;
+        }
+        let given = of_this.run(name).map_err(|why| why.to_string());
         let (count, what) = (done.fetch_add(1, Ordering::Relaxed) + 1, "hosts done");
         sink.progress(Progress::Counted { count, of, what });
         given.and_then(|bytes| {

@@ -565,3 +565,116 @@ fn without_a_number_the_ranks_are_found() {
     let expected = format!("rank 2 (pid {}) sleeps (nanosleep)", job.pid(2));
     assert!(said.all.contains(&expected), "{}", said.all);
 }
+
+/// A stand-in of RAS: it speaks the protocol of NCCL's own client and has a status in the documented form; the status is made up.
+struct Ras {
+    address: String,
+    asked: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+impl Ras {
+    /// Rank 2 of a communicator of four launched four operations fewer than the others.
+    fn start() -> Self {
+        use std::io::{BufRead, BufReader, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let asked = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
+        let heard = std::sync::Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                for line in lines.map_while(Result::ok) {
+                    heard.lock().unwrap().push(line.clone());
+                    let answer = match line.as_str() {
+                        "CLIENT PROTOCOL 2" => "SERVER PROTOCOL 2\n".to_owned(),
+                        "VERBOSE STATUS" => status_of_ras(),
+                        _ => "OK\n".to_owned(),
+                    };
+                    stream.write_all(answer.as_bytes()).unwrap();
+                    if line == "VERBOSE STATUS" {
+                        break;
+                    }
+                }
+            }
+        });
+        Ras { address, asked }
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn status_of_ras() -> String {
+    let ranks: Vec<Value> = (0..RANKS)
+        .map(|rank| {
+            let launched = if rank == 2 { 60 } else { 64 };
+            serde_json::json!({ "rank": rank, "host": "n1", "pid": 100 + rank, "cuda_dev": rank, "nvml_dev": rank,
+                "status": { "init_state": 0, "async_error": 0, "finalize_called": false, "destroy_flag": false, "abort_flag": false },
+                "collective_counts": { "AllReduce": launched } })
+        })
+        .collect();
+    serde_json::json!({ "nccl_version": "2.30.7", "communicators_count": 1, "communicators": [
+        { "hash": "0x78db921d1c117b4a", "size": RANKS, "ranks": ranks, "missing_ranks": [] } ],
+        "ras": { "collection_time_sec": 0.002, "timeouts_count": 0 } })
+    .to_string()
+}
+
+/// What is said of a job whose ranks wait for each other, where they have mapped this library.
+fn said_with_ras(library: &str, ras: &Ras, how: &str) -> Said {
+    let place = Scratch::new("nccl");
+    let library = place.join(library);
+    std::fs::write(&library, [0; 64]).unwrap();
+    let library = library.to_str().unwrap().to_owned();
+    let job = Job::start(
+        &|rank| if rank == 2 { "skip" } else { "" },
+        &[("MAPS", &library)],
+    );
+    job.reaches(&[0, 1, 2, 3]);
+    let pids: Vec<String> = job.pids().iter().map(u32::to_string).collect();
+    Said::run(|command| {
+        let options = ["job", "--interval", "1", how];
+        command
+            .args(options)
+            .args(&pids)
+            .env("NCCL_RAS_ADDR", &ras.address)
+    })
+}
+
+#[test]
+fn ras_names_the_rank_that_is_behind_where_it_is_safe_to_ask() {
+    let ras = Ras::start();
+    let said = said_with_ras("libnccl.so.2.30.7", &ras, "--ras");
+    let behind = said
+        .causes
+        .iter()
+        .find(|(check, _)| check.starts_with("collectives/"));
+    let sentence = behind.map(|(_, sentence)| sentence.clone());
+    let sentence = sentence.unwrap_or_else(|| panic!("{}", said.all));
+    assert!(sentence.starts_with("rank 2 (n1)"), "{sentence}");
+    let once = [
+        "CLIENT PROTOCOL 2",
+        "TIMEOUT 5",
+        "SET FORMAT json",
+        "VERBOSE STATUS",
+    ];
+    assert_eq!(ras.heard(), [once, once].concat());
+}
+
+#[test]
+fn ras_is_not_asked_where_that_can_crash_the_job() {
+    let ras = Ras::start();
+    for library in ["libnccl.so.2.27.5", "libnccl.so.2.29.1", "libnccl.so.2"] {
+        let said = said_with_ras(library, &ras, "--ras");
+        assert_eq!(ras.heard(), [""; 0], "{library}");
+        assert!(
+            said.all.contains("status of NCCL's RAS was not read"),
+            "{}",
+            said.all
+        );
+        assert!(said.all.contains("--ras=anyway"), "{}", said.all);
+    }
+    said_with_ras("libnccl.so.2.27.5", &ras, "--ras=anyway");
+    assert_eq!(ras.heard().len(), 8);
+}
