@@ -177,19 +177,27 @@ pub(super) fn hit(version: &str, holds: &dyn Fn(Condition) -> Fact<bool>) -> Vec
 /// States of a running job which defect its library has that makes ranks wait without end.
 pub fn of_live_job(facts: &mut Facts, job: Id) {
     let version = facts.get(job, live_job::NCCL_VERSION);
-    let found = version.map(|version| {
-        let holds = |condition| match condition {
-            Condition::Arm => facts.get(job, live_job::ARM),
-            _ => Fact::Unknown(Gap::missing("what only its log shows")),
-        };
-        let hits = hit(&version, &holds).into_iter();
-        let mut hangs = hits.filter(|defect| defect.is_proven && defect.symptom == "hang");
-        hangs.next().map_or_else(
-            || Arc::from("none"),
-            |defect| format!("{} ({})", defect.what, defect.fixed_in_words()).into(),
-        )
+    let found = version.flat_map(|version| match facts.get(job, live_job::ARM) {
+        Fact::Known(is_arm, origin) => Fact::Known(hang(&version, is_arm), origin),
+        // On no CPU, or on each, it is the same one.
+        Fact::Unknown(gap) if hang(&version, true) != hang(&version, false) => Fact::Unknown(gap),
+        Fact::Unknown(_) => Fact::derived(hang(&version, true), "the defects of each CPU"),
     });
     facts.set(job, live_job::KNOWN_DEFECT, found);
+}
+
+/// The first known defect of a version that makes ranks wait without end on such CPUs; "none" where there is none.
+fn hang(version: &str, is_arm: bool) -> Arc<str> {
+    let holds = |condition| match condition {
+        Condition::Arm => Fact::derived(is_arm, "the CPU"),
+        _ => Fact::Unknown(Gap::missing("what only its log shows")),
+    };
+    let hits = hit(version, &holds).into_iter();
+    let mut hangs = hits.filter(|defect| defect.is_proven && defect.symptom == "hang");
+    hangs.next().map_or_else(
+        || Arc::from("none"),
+        |defect| format!("{} ({})", defect.what, defect.fixed_in_words()).into(),
+    )
 }
 
 /// States of a node which defects its library has there, before any job shows one.
