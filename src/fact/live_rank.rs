@@ -29,7 +29,7 @@ words! {
         Differs = "differs",
         /// It uses CPU time while all others wait.
         BusyAlone = "busy-alone",
-        /// Its GPU computes while the kernels on those of all others wait.
+        /// Its GPU or its process works while the kernels on the GPUs of all others wait.
         ComputesAlone = "computes-alone",
     }
 }

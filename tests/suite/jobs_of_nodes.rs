@@ -129,6 +129,8 @@ fn start_node(folder: &Path, node: usize, deed: &str, run: &str) -> Child {
         .args(["sh", "-c", &script])
         .env("WORLD_SIZE", (EACH * NODES).to_string())
         .env("LOCAL_WORLD_SIZE", EACH.to_string())
+        .env("GROUP_WORLD_SIZE", NODES.to_string())
+        .env("GROUP_RANK", (node - 1).to_string())
         .env("MASTER_ADDR", "127.0.0.1")
         .env("MASTER_PORT", "29500")
         .env("TORCHELASTIC_RUN_ID", run)

@@ -300,8 +300,8 @@ fn a_rank_that_sleeps_while_the_others_spin_is_named() {
 /// GPU N belongs to rank N. What the library answers is made up (`tests/standin`).
 #[test]
 fn a_rank_whose_gpu_is_idle_while_those_of_the_others_spin_is_named() {
-    let job = Job::start(&|_| "evaluate", &[]);
-    job.reaches(&[]);
+    let job = Job::start(&|rank| if rank == 2 { "sleep" } else { "evaluate" }, &[]);
+    job.reaches(&[2]);
     let Some(stage) = crate::stage::Stage::new("hgx-h100.toml") else {
         return;
     };
@@ -326,7 +326,7 @@ fn a_rank_whose_gpu_is_idle_while_those_of_the_others_spin_is_named() {
     let said = Said::read(&stage.run(&[&options[..], &pids].concat()));
     let rank = job.pid(2);
     let expected = format!(
-        "rank 2 (pid {rank}) has launched nothing on its GPU, which is idle; its process uses CPU time; the GPUs of the other 3 spin (100 % busy, memory 0 %, 120 W of 700 W)"
+        "rank 2 (pid {rank}) has launched nothing on its GPU, which is idle; its process sleeps (nanosleep); the GPUs of the other 3 spin (100 % busy, memory 0 %, 120 W of 700 W)"
     );
     said.leads(1, "ranks/differs", &expected);
 }

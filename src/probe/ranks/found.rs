@@ -87,6 +87,8 @@ pub(super) struct FoundJob {
     /// How many ranks it has on all nodes, and how many nodes, where the launcher says so.
     pub(super) all: Option<u64>,
     pub(super) nodes: Option<u64>,
+    /// How many of its ranks its launcher started on this node, where that is known.
+    here: u64,
     pub(super) ranks: Vec<FoundRank>,
     missing: Vec<String>,
 }
@@ -132,6 +134,11 @@ impl FoundJob {
         }
     }
 
+    /// Whether it has no ranks on other nodes, or tells nothing of them: what looks like it elsewhere is another job.
+    pub(super) fn is_of_one_node(&self) -> bool {
+        self.key.is_empty() || self.nodes == Some(1) || self.all == Some(self.here)
+    }
+
     /// Who is missing in both looks.
     pub(super) fn missing_in(&self, earlier: &FoundJob) -> &[String] {
         if self.missing == earlier.missing {
@@ -162,6 +169,7 @@ pub(super) fn jobs(processes: &Processes, named: &[u32]) -> Vec<FoundJob> {
             meets_at: meeting_place(&launch),
             all: launch.ranks,
             nodes: launch.nodes,
+            here: here.unwrap_or(0),
             ranks: Vec::new(),
             missing: Vec::new(),
         });
@@ -207,6 +215,7 @@ fn of_named(processes: &Processes, named: &[u32]) -> FoundJob {
         meets_at: None,
         all: None,
         nodes: None,
+        here: 0,
         ranks: own.map(rank).collect(),
         missing: Vec::new(),
     }

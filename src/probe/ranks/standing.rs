@@ -349,11 +349,12 @@ impl Standing {
         }
         for at in idle {
             let rank = &mut self.ranks[at];
-            let does = match rank.pace {
-                Pace::Busy => "its process uses CPU time".to_owned(),
-                _ => format!("its process {}", rank.waits),
+            // Who works for all, as in a checkpoint, launches nothing meanwhile.
+            let (fault, does) = match rank.pace {
+                Pace::Busy => (RankFault::ComputesAlone, "its process works".to_owned()),
+                _ => (RankFault::Differs, format!("its process {}", rank.waits)),
             };
-            rank.fault = RankFault::Differs;
+            rank.fault = fault;
             rank.waits = format!("has launched nothing on its GPU, which is idle; {does}");
             rank.their_thread = Some(others.clone());
         }

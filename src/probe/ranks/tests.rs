@@ -2,6 +2,7 @@ use super::*;
 use crate::fact::live_rank::RankFault;
 use crate::fact::{live_node, live_rank};
 use crate::probe::testing::run;
+use crate::source::wire::{self, Header};
 
 /// The load of a GPU: percent of time with a kernel and with memory in use, and watts of 700.
 type Load = [u64; 3];
@@ -15,6 +16,8 @@ struct Node {
     gpus: [Load; 4],
     /// Nanoseconds of CPU time that each rank used in five seconds.
     cpu: u64,
+    /// A rank that sleeps meanwhile.
+    sleeps: Option<u64>,
     /// Rises of counters of the port.
     xmit_data: u64,
     ack_timeouts: u64,
@@ -28,6 +31,7 @@ impl Default for Node {
         Node {
             gpus: [SPINS; 4],
             cpu: 5_000_000_000,
+            sleeps: None,
             xmit_data: 0,
             ack_timeouts: 0,
             state: "4: ACTIVE",
@@ -81,9 +85,13 @@ impl Node {
             lines.push(format!(r#"{{"q":{{"call":"rank_processes","pids":""}},"n":{n},"value":{{"all_visible":true,"withheld":[],"processes":[{processes}]}}}}"#));
             for (rank, load) in (0..4).zip(self.gpus) {
                 let pid = 10 + rank;
+                let (state, call, rises) = match self.sleeps {
+                    Some(one) if one == rank => ("S", r#""call":"nanosleep","#, 0),
+                    _ => ("R", "", rises),
+                };
                 let cpu = 1_000_000_000 + rises * self.cpu;
                 let slices = 100 + rises * 50;
-                lines.push(format!(r#"{{"q":{{"call":"rank_threads","pid":{pid}}},"n":{n},"t":{t},"value":{{"pid":{pid},"state":"R","io":{{"rchar":5}},"threads":[{{"tid":{pid},"name":"python3","state":"R","cpu_ns":{cpu},"slices":{slices}}}]}}}}"#));
+                lines.push(format!(r#"{{"q":{{"call":"rank_threads","pid":{pid}}},"n":{n},"t":{t},"value":{{"pid":{pid},"state":"{state}","io":{{"rchar":5}},"threads":[{{{call}"tid":{pid},"name":"python3","state":"{state}","cpu_ns":{cpu},"slices":{slices}}}]}}}}"#));
                 lines.push(format!(
                     r#"{{"q":{{"call":"rank_sockets","pid":{pid}}},"n":{n},"value":{{"sockets":[]}}}}"#
                 ));
@@ -163,15 +171,31 @@ fn gpus_that_all_spin_stand_still_though_their_processes_use_cpu_time() {
 #[test]
 fn a_rank_whose_gpu_is_idle_while_the_others_spin_has_launched_nothing() {
     let gpus = [SPINS, SPINS, IDLE, SPINS];
+    let rank = "rank 2 (pid 12)".to_owned();
+    let facts = Node {
+        gpus,
+        sleeps: Some(2),
+        ..Node::default()
+    }
+    .facts();
+    assert_eq!(job(&facts, live_job::STANDS_STILL), Some(false));
+    let said = "has launched nothing on its GPU, which is idle; its process sleeps (nanosleep); the GPUs of the other 3 spin (100 % busy, memory 0 %, 120 W of 700 W)";
+    assert_eq!(
+        odd(&facts),
+        [(rank.clone(), RankFault::Differs, said.to_owned())]
+    );
+    // It may write a checkpoint for all.
     let facts = Node {
         gpus,
         ..Node::default()
     }
     .facts();
+    let said = "has launched nothing on its GPU, which is idle; its process works; the GPUs of the other 3 spin (100 % busy, memory 0 %, 120 W of 700 W)";
+    assert_eq!(
+        odd(&facts),
+        [(rank, RankFault::ComputesAlone, said.to_owned())]
+    );
     assert_eq!(job(&facts, live_job::STANDS_STILL), Some(false));
-    let said = "has launched nothing on its GPU, which is idle; its process uses CPU time; the GPUs of the other 3 spin (100 % busy, memory 0 %, 120 W of 700 W)";
-    let rank = "rank 2 (pid 12)".to_owned();
-    assert_eq!(odd(&facts), [(rank, RankFault::Differs, said.to_owned())]);
 }
 
 #[test]
@@ -258,4 +282,31 @@ fn what_did_not_answer_is_said_and_nothing_is_called_well() {
         .facts();
         assert_eq!(job(&facts, live_job::COMPLETE), Some(false), "{lost}");
     }
+}
+
+#[test]
+fn jobs_of_one_node_each_are_not_joined_though_their_launches_look_alike() {
+    let recorded = |name: &str, node: &Node| {
+        let mut recording = Recording::new(Header {
+            node: name.to_owned(),
+            ..Header::default()
+        });
+        for line in node.lines() {
+            let line = format!("{{\"probe\":\"ranks\",{}", line.strip_prefix('{').unwrap());
+            recording.add(wire::parse_line(&line).unwrap());
+        }
+        recording
+    };
+    let computing = Node {
+        gpus: [COMPUTES; 4],
+        ..Node::default()
+    };
+    let recordings = [recorded("n1", &Node::default()), recorded("n2", &computing)];
+    let mut facts = Facts::new();
+    establish(&recordings, &mut facts);
+    let still: Vec<Option<bool>> = facts
+        .all(Subject::LiveJob)
+        .map(|id| facts.known(id, live_job::STANDS_STILL))
+        .collect();
+    assert_eq!(still, [Some(true), Some(false)]);
 }

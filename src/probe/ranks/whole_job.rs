@@ -26,7 +26,7 @@ pub(super) struct WholeJob {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct JobKey {
     launch: Vec<String>,
-    /// The node, of processes that are of no launch.
+    /// The node, of a job that has no other.
     apart: Option<Arc<str>>,
 }
 
@@ -36,8 +36,7 @@ impl WholeJob {
         let hosts: Vec<Arc<str>> = looks.iter().filter_map(|look| look.host.clone()).collect();
         let mut jobs: BTreeMap<JobKey, Vec<JobPart>> = BTreeMap::new();
         for part in looks.into_iter().flat_map(|look| look.parts) {
-            // Processes that were named by their numbers say nothing of each other.
-            let apart = part.host.clone().filter(|_| part.job.key.is_empty());
+            let apart = part.host.clone().filter(|_| part.job.is_of_one_node());
             let launch = part.job.key.clone();
             jobs.entry(JobKey { launch, apart }).or_default().push(part);
         }
@@ -157,26 +156,31 @@ impl WholeJob {
             return (missing, None);
         }
         let nodes = self.parts.iter().find_map(|part| part.job.nodes);
-        let are_all_nodes = nodes.is_some_and(|nodes| self.parts.len() as u64 >= nodes);
-        if are_all_nodes {
-            return (absent, None);
-        }
-        if let [first, ..] = self.without.as_slice() {
-            let on = match self.without.len() {
-                1 => format!(" ({first} has none at all)"),
-                many => format!(" ({first} and {} more nodes have none at all)", many - 1),
-            };
-            let mut absent = absent;
-            if let Some(last) = absent.last_mut() {
-                last.push_str(&on);
-            }
-            return (absent, None);
+        let looked_at = self.parts.len() + self.without.len();
+        // Without their number nobody knows that these are all.
+        if nodes.is_some_and(|nodes| looked_at as u64 >= nodes) {
+            return (self.with_empty_nodes(absent), None);
         }
         let unseen = format!(
             "the node of {} was not looked at",
             standing::listed(&absent)
         );
         (Vec::new(), Some(unseen))
+    }
+
+    /// These ranks, with the nodes that have none: `rank 4, rank 5 (n3 has none at all)`.
+    fn with_empty_nodes(&self, mut absent: Vec<String>) -> Vec<String> {
+        let on = match self.without.as_slice() {
+            [] => return absent,
+            [one] => format!(" ({one} has none at all)"),
+            [first, more @ ..] => {
+                format!(" ({first} and {} more nodes have none at all)", more.len())
+            }
+        };
+        if let Some(last) = absent.last_mut() {
+            last.push_str(&on);
+        }
+        absent
     }
 
     /// The ranks of the job of which no node shows a process.
