@@ -100,6 +100,9 @@ fn runs_one(line: &str, tools: &[&str]) -> bool {
     tool.is_some_and(|tool| tools.contains(&tool) || tools.contains(&&*tool.replace('-', "_")))
 }
 
+/// First processes that start what these files configure. Older ones of systemd and of SysV have the same name.
+const INITS: [&str; 5] = ["systemd", "init", "openrc-init", "runit", "s6-svscan"];
+
 /// A setting, and what the next boot makes of it.
 struct Found {
     name: String,
@@ -155,6 +158,16 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     let outside = service::first_pid_namespace(ask);
     if outside.known() == Some(&false) {
         let gap = Gap::missing("what the host's next boot sets: this is a container");
+        facts.set_members(Subject::BootSetting, node, Membership::Unknown(gap));
+        return;
+    }
+    // A machine whose first process is another one, as those of microVMs are, reads none of these files when it starts.
+    let init = ask.text("/proc/1/comm");
+    if init
+        .known()
+        .is_some_and(|name| !INITS.contains(&name.trim()))
+    {
+        let gap = Gap::missing("what the next boot sets: its first process reads no such files");
         facts.set_members(Subject::BootSetting, node, Membership::Unknown(gap));
         return;
     }

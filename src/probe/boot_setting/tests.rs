@@ -108,6 +108,21 @@ fn quiet(machine: Machine) {
 }
 
 #[test]
+fn a_machine_that_no_init_starts_reads_none_of_these_files() {
+    let by_name = "network:\n  ethernets:\n    ens1np0:\n      dhcp4: false";
+    let netplan = "/etc/netplan/50.yaml";
+    let said = "MTU of ens1np0: 9000, 1500 (lost, /etc/netplan/50.yaml)";
+    let named = |init: &str| {
+        rail(9000)
+            .file(netplan, by_name)
+            .reads("/proc/1/comm", init)
+    };
+    lost(named("systemd"), said);
+    lost(named("init"), said);
+    quiet(named("firecracker"));
+}
+
+#[test]
 fn an_mtu_that_no_file_sets_is_lost() {
     let netplan = "/etc/netplan/50-cloud-init.yaml";
     let by_name =
