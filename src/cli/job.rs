@@ -1,5 +1,6 @@
 //! `rdma-doctor job`: from a job's processes on this node, and what ranks recorded of their collectives, to the rank that a job waits for.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,9 +131,12 @@ impl JobArgs {
             Some(job) => Some(job_on_hosts::nodes_of_slurm_job(job)?),
             None => hosts::named(&reached)?,
         };
-        let Some(names) = names else {
+        let Some(mut names) = names else {
             return Ok(None);
         };
+        // A node that is named twice has its ranks once.
+        let mut seen = HashSet::new();
+        names.retain(|name| seen.insert(name.clone()));
         Ok(Some(JobOnHosts {
             names,
             ssh: hosts::ssh(&reached)?,

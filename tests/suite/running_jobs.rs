@@ -115,12 +115,12 @@ fn is_quiet(pid: u32) -> bool {
 }
 
 /// A report.
-struct Said {
-    exit: i32,
-    headline: String,
+pub(crate) struct Said {
+    pub(crate) exit: i32,
+    pub(crate) headline: String,
     /// The checks that lead, each with its sentence.
-    causes: Vec<(String, String)>,
-    all: String,
+    pub(crate) causes: Vec<(String, String)>,
+    pub(crate) all: String,
 }
 
 impl Said {
@@ -138,7 +138,7 @@ impl Said {
         live
     }
 
-    fn run(with: impl FnOnce(&mut Command) -> &mut Command) -> Self {
+    pub(crate) fn run(with: impl FnOnce(&mut Command) -> &mut Command) -> Self {
         let mut command = Command::new(doctor());
         with(&mut command)
             .args(["--json", "--all"])
@@ -163,7 +163,7 @@ impl Said {
     }
 
     /// Holds that one cause leads, and what its sentence says.
-    fn leads(&self, exit: i32, check: &str, sentence: &str) {
+    pub(crate) fn leads(&self, exit: i32, check: &str, sentence: &str) {
         let causes: Vec<(&str, &str)> = self
             .causes
             .iter()
