@@ -115,6 +115,8 @@ pub(super) fn findings(
         // What a cause explains follows it.
         match findings.last_mut() {
             Some(cause) if failure.is_consequence => {
+                // What makes an error is one, or a report of an error would list none.
+                cause.raise_to(failure.severity.word());
                 cause.consequences.push(Consequence {
                     check: check.id.to_string(),
                     severity: failure.severity.word(),
