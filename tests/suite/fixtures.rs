@@ -276,9 +276,13 @@ fn gpus(facts: &Facts) -> BTreeSet<String> {
     gpus.map(|id| facts.name(id).to_owned()).collect()
 }
 
-/// Whether the subjects of a check are links whose name follows from all outputs that list them: without one of these they have another name.
+/// Whether the subjects of a check have a name that follows from several replies, so that without one
+/// of these they have another: links from all outputs that list them, a stall from the ranks whose
+/// dumps are here.
 fn is_named_by_outputs(check: &str) -> bool {
-    check.starts_with("ib-fabric/") || check.starts_with("nvlink/")
+    ["ib-fabric/", "nvlink/", "collectives/"]
+        .iter()
+        .any(|area| check.starts_with(area))
 }
 
 /// Loses one in `own` of the lines that the fixture says itself, and one in `base` of those of its base; others in each fixture.
