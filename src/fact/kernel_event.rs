@@ -152,7 +152,7 @@ subject! {
     QUIET: Seconds = "quiet" from "kernel_log";
     /// Whether it is known how long ago the last such line was logged: not so in a copy of a log beside which no clock was copied.
     AGED: bool = "aged" from "kernel_log";
-    /// How long ago the last such line was logged, as a sentence says it: "5 min ago", "(age unknown)".
+    /// How long ago the last such line was logged, as a sentence says it: "5 min ago", "at an unknown time".
     AGE: Arc<str> = "age" from "kernel_log";
     /// The last such line's own time, in seconds since 1970 by its machine's clock. Only of lines that somebody kept, as `dmesg -T` dates them.
     AT: Seconds = "at" from "kernel_log";

@@ -96,7 +96,7 @@ fn seen(facts: &mut Facts, id: Id, group: &Group<'_>, log: &Log, origin: &Origin
     };
     let age: Arc<str> = match &quiet {
         Fact::Known(quiet, _) => format!("{quiet} ago").into(),
-        Fact::Unknown(_) => "(age unknown)".into(),
+        Fact::Unknown(_) => "at an unknown time".into(),
     };
     facts.set(id, fact::AGED, known(quiet.known().is_some()));
     facts.know(id, fact::AGE, age, origin);

@@ -8,6 +8,26 @@ const EXPECTANT: &[&str] = &[
     "on", "or", "reports", "returns", "than", "the", "through", "to", "use", "uses", "with",
 ];
 
+/// What begins a clause without which the one before it is whole.
+const CLAUSES: &[&str] = &[
+    ", ",
+    "; ",
+    " (",
+    " although ",
+    " because ",
+    " despite ",
+    " when ",
+    " where ",
+    " which ",
+    " with ",
+];
+
+/// So many letters of a clause say more than who speaks.
+const TELLING: usize = 16;
+
+/// So many letters say what is wrong.
+const SUFFICIENT: usize = 40;
+
 /// A name or a quotation of so many letters tells enough to look it up.
 const SHORT: usize = 24;
 
@@ -96,18 +116,36 @@ fn cut_behind_predicate(sentence: &Sentence, most: usize) -> Sentence {
             _ => break,
         };
         let whole = without_lead(text);
-        if !whole.is_empty() {
-            let end = Span::Text(format!("{whole} …").into());
-            kept.pop();
-            kept.push(end);
+        let end = match clauses(text) {
+            Some("") => None,
+            Some(clauses) => Some(clauses.to_owned()),
+            None if whole.is_empty() => None,
+            // A predicate that says much needs no few words of what is behind it.
+            None if taken > SUFFICIENT && whole.chars().count() < SUFFICIENT => {
+                kept.truncate(least);
+                break;
+            }
+            None => Some(format!("{whole} …")),
+        };
+        let is_end = end.is_some() || clauses(text) == Some("");
+        kept.pop();
+        kept.extend(end.map(|end| Span::Text(end.into())));
+        if is_end {
             return Sentence::new(kept);
         }
-        kept.pop();
     }
     if kept.len() > least {
         kept.push(Span::Text(" …".into()));
     }
     Sentence::new(kept)
+}
+
+/// The clauses with which a text can end that was cut behind them, none where its first word begins
+/// another; `None` where it is one clause.
+fn clauses(text: &str) -> Option<&str> {
+    let ends = CLAUSES.iter().filter_map(|mark| text.rfind(mark));
+    let ended = without_lead(&text[..ends.max()?]);
+    (ended.is_empty() || ended.chars().count() >= TELLING).then_some(ended)
 }
 
 /// The words of a text that have room, or letters of a long one.
@@ -247,6 +285,14 @@ mod tests {
         assert_eq!(fit(&failed, 30).to_string(), "it failed: no route …");
         assert_eq!(fit(&failed, 12).to_string(), "it failed");
         assert_eq!(fit(&failed, 9).to_string(), "it failed");
+        // Where a clause ends the sentence can.
+        let slow = Sentence::from("it is slow")
+            .then_optionally(": ")
+            .then(Span::Quote(
+                "threads get a small stack, which many ranks over NVLink overflow".into(),
+            ));
+        let short = "it is slow: threads get a small stack";
+        assert_eq!(fit(&slow, 60).to_string(), short);
     }
 
     #[test]

@@ -137,28 +137,42 @@ pub fn paragraph(
     Page::with_width(width).wrap(out, label, indent, &text.into())
 }
 
-/// Facts by which a check tells its cases apart: their words are the doctor's own.
-const OF_CASES: [&str; 4] = [".kind", ".standing", ".outcome", ".problem"];
-
 /// Subjects of the doctor's own, of which the sentence says all.
 const OWN_SUBJECTS: [&str; 5] = ["respondent.", "suspect.", "obstacle.", "factor.", "arm."];
-/// The shortest value that stands in a sentence for no other reason.
-const TELLING: usize = 6;
 
-/// Whether a fact says no more than that its check fails, or than the sentence does.
-fn says_whether(line: &EvidenceLine, sentence: &str) -> bool {
+/// Whether a fact says no more than the sentence above it: a word, which is the doctor's own name for
+/// what the sentence says, or a figure that stands in the sentence.
+fn is_said_above(line: &EvidenceLine, sentence: &str) -> bool {
     let value = line.value.as_str();
-    matches!(value, "yes" | "no")
-        || OF_CASES.iter().any(|name| line.fact.ends_with(name))
-        || OWN_SUBJECTS.iter().any(|name| line.fact.starts_with(name))
-        || value.len() >= TELLING && sentence.contains(value)
+    let has_figure = value.contains(|letter: char| letter.is_ascii_digit());
+    let is_own = OWN_SUBJECTS.iter().any(|name| line.fact.starts_with(name));
+    is_own
+        || !has_figure
+        || sentence
+            .split(' ')
+            .any(|word| word.trim_matches(MARKS) == value)
+        || { value.contains(' ') && sentence.contains(value) }
 }
 
-/// Writes a fact with the whole line that proves it, broken at `width`.
+/// What stands around a figure in a sentence.
+const MARKS: [char; 7] = ['(', ')', ',', ';', ':', '"', '.'];
+
+/// A file, a command, a call, and a line of a text are places; how the doctor worked it out is none.
+fn is_place(origin: &str) -> bool {
+    is_source(origin) || origin.contains([':', '['])
+}
+
+/// A file, a command or a call.
+fn is_source(origin: &str) -> bool {
+    origin.starts_with(['/', '`']) || origin.contains(" /") || origin.ends_with(')')
+}
+
+/// Writes the line of a log that proves the answer; nothing where the answer follows from several.
 pub fn proof(out: &mut dyn Write, line: &EvidenceLine, width: usize) -> io::Result<()> {
-    let label = format!("         {} = {}", line.fact, line.value);
-    let label = format!("{label:<48}");
-    paragraph(out, &label, 11, line.origin.as_str(), width)
+    if !is_place(&line.origin) {
+        return Ok(());
+    }
+    paragraph(out, "         ", 11, line.origin.as_str(), width)
 }
 
 /// Writes the lines below the answer. The origins in `told` stand above already, and are not written again.
@@ -424,10 +438,11 @@ impl Page {
         let said = finding.sentence.to_string();
         if !self.detail.verbose {
             // A number or a name says more than a yes.
-            if lines.iter().all(|line| says_whether(line, &said)) {
+            if lines.iter().all(|line| is_said_above(line, &said)) {
+                lines.retain(|line| is_place(&line.origin));
                 lines.truncate(1)
             } else {
-                lines.retain(|line| !says_whether(line, &said))
+                lines.retain(|line| !is_said_above(line, &said))
             }
             lines.truncate(EVIDENCE);
         }
@@ -558,13 +573,11 @@ impl Page {
             Span::Quote(origin.into())
         };
         // The sentence says it already: what is new is where it was seen.
-        if says_whether(line, sentence) && !self.detail.verbose {
-            // How the doctor worked it out is no place: a file, a command and a call are, and a line of a text.
-            let is_source = origin.starts_with(['/', '`']) || origin.ends_with(')');
-            if !is_source && !origin.contains([':', '[']) {
+        if is_said_above(line, sentence) && !self.detail.verbose {
+            if !is_place(origin) {
                 return Ok(());
             }
-            let label = if is_source { "from " } else { "" };
+            let label = if is_source(origin) { "from " } else { "" };
             let said = Sentence::from(label).then(place);
             return self.line(out, "         ", 9, &said);
         }

@@ -189,9 +189,15 @@ impl fmt::Display for Question {
     }
 }
 
+/// How the calls begin by which a node tries on itself what a job does first.
+const SELF_TEST: &str = "rehearse_";
+
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.name)?;
+        match self.name.strip_prefix(SELF_TEST) {
+            Some(part) => write!(f, "self-test of {part}")?,
+            None => f.write_str(&self.name)?,
+        }
         if self.args.is_empty() {
             return Ok(());
         }

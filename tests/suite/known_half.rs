@@ -124,7 +124,7 @@ fn a_kernel_log_without_age_makes_the_finding_and_says_age_unknown() {
             let cause = cause.unwrap_or_else(|| panic!("{form}: {check} is a finding"));
             let sentences = format!("{} {}", cause["sentence"], cause["further"]);
             assert!(
-                sentences.contains(about) && sentences.contains("(age unknown)"),
+                sentences.contains(about) && sentences.contains("at an unknown time"),
                 "{form}: {sentences}"
             );
         }

@@ -538,7 +538,7 @@ fn a_copied_log_without_a_clock_has_lines_and_no_ages() {
         Some(false)
     );
     let age = known(&facts, Subject::KernelEvent, name, fact::AGE);
-    assert_eq!(age.as_deref(), Some("(age unknown)"));
+    assert_eq!(age.as_deref(), Some("at an unknown time"));
 }
 
 #[test]

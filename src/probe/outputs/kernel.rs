@@ -108,7 +108,11 @@ pub(super) fn carriers(output: &Output, facts: &mut Facts, node: Id) {
         facts.set(id, kernel_event::LOGGED, last.known(true));
         facts.set(id, kernel_event::COUNT, last.known(lines.len() as u64));
         facts.set(id, kernel_event::ABOUT, last.known(name.into()));
-        facts.set(id, kernel_event::AGE, last.known("(age unknown)".into()));
+        facts.set(
+            id,
+            kernel_event::AGE,
+            last.known("at an unknown time".into()),
+        );
         facts.set(id, kernel_event::LINE, last.known(last.text.trim().into()));
     }
 }
