@@ -407,13 +407,16 @@ impl Page {
             let label = format!("{NOT_EXAMINED:<STATE$}").magenta().to_string();
             self.wrap(out, &label, STATE, &unrecorded.into())?;
         }
+        let absent = absent.join(", ");
         if !examined.is_empty() {
             let label = format!("{EXAMINED:<STATE$}").green().to_string();
-            self.wrap(out, &label, STATE, &examined.join(", ").into())?;
-        }
-        if !absent.is_empty() {
-            let label = format!("{NONE_HERE:<STATE$}");
-            self.wrap(out, &label, STATE, &absent.join(", ").into())?;
+            let mut all = examined.join(", ");
+            if !absent.is_empty() {
+                all.push_str(&format!("; {NONE_HERE}: {absent}"));
+            }
+            self.wrap(out, &label, STATE, &all.into())?;
+        } else if !absent.is_empty() {
+            self.wrap(out, &format!("{NONE_HERE:<STATE$}"), STATE, &absent.into())?;
         }
         match fitting(&report.areas) {
             // Damage cannot be accepted.

@@ -296,8 +296,11 @@ fn lose_each_line(
         let recording = Recording::open(path).unwrap();
         let own = own_questions(path);
         let lines = recording.to_lines();
-        // A respondent is the reply that is lost, and is called by what other replies know of it: tests of lost evidence hold it.
-        let is_kept = |row: &Row| !catalogue.checks[row.0].id.starts_with("unanswered/");
+        // These report the reply that is lost, and call it by what other replies know of it: tests of lost evidence hold them.
+        let is_kept = |row: &Row| {
+            let check = &catalogue.checks[row.0];
+            !check.id.starts_with("unanswered/") && &*check.case != "collectives/no-dump"
+        };
         let (mut whole, known) = rows(catalogue, &recording);
         whole.retain(is_kept);
         let mut place: HashMap<(usize, &str), usize> = HashMap::new();
@@ -406,7 +409,14 @@ fn lose_each_line(
                 let (.., word) = whole[at];
                 // What a premise rests on may be lost: the fault is said with the premise.
                 let is_presumed = *now == "fails if its premise is met" && word == "fails";
+                // Without a rank's dump another source accuses it, by another case.
+                let is_accused = |(c, s, w): &Row| {
+                    s == subject && *w == "fails" && id(*c).starts_with("collectives/")
+                };
+                let is_told_otherwise =
+                    id(*check).starts_with("collectives/") && after.iter().any(is_accused);
                 let is_fine = *now == word
+                    || is_told_otherwise
                     || *now == "unknown"
                     || is_presumed
                     || (is_gone && word == "unknown" && *now != "fails");
