@@ -44,7 +44,7 @@ type Votes = BTreeMap<(u8, String), BTreeMap<String, Vec<(String, usize)>>>;
 ///
 /// # Errors
 ///
-/// [`BadInput`] where a recording cannot be read or is none of a node.
+/// [`BadInput`] where a recording cannot be read, is none of a node, or has nothing that can be expected.
 pub fn run(args: &ExpectArgs) -> anyhow::Result<Exit> {
     let ExpectCommand::Learn { recordings, nodes } = &args.command;
     let mut votes = Votes::new();
@@ -65,6 +65,13 @@ pub fn run(args: &ExpectArgs) -> anyhow::Result<Exit> {
                 }
             }
         }
+    }
+    if votes.is_empty() {
+        let [first, ..] = recordings.as_slice() else {
+            anyhow::bail!("no recording was given");
+        };
+        let what = "no GPU, adapter or NCCL in it, and nothing to expect";
+        return Err(BadInput::of(first, what).into());
     }
     let text = written(votes, count, nodes.as_deref())?;
     output::print(|out| out.write_all(text.as_bytes()))?;

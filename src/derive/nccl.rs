@@ -431,6 +431,7 @@ fn choose_hcas(facts: &mut Facts, node: Id, chosen: Id, ports: &hca::Ports, vers
         (Ok(Some(off)), _) => Ok(Arc::from(off.as_str())),
         (Err(gap), _) | (_, Err(gap)) => Err(gap.clone()),
         (_, Ok(Some(list))) if !list.is_empty() => Ok(format!("NCCL_IB_HCA is {list:?}").into()),
+        _ if places.as_ref().is_ok_and(Vec::is_empty) => Ok("no port is active".into()),
         _ => Ok("NCCL_IB_HCA is not set: every active port".into()),
     };
     facts.set(chosen, selection::HCAS_WHY, Fact::of(why, &how));

@@ -176,6 +176,7 @@ impl Subject {
             Subject::LiveJob => "running job",
             Subject::LiveNode => "node of a running job",
             Subject::LiveRank => "rank's process",
+            Subject::Arm => "measured setting",
             other => other.name(),
         }
     }

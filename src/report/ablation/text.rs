@@ -67,13 +67,13 @@ fn colour(text: String, outcome: Option<&str>) -> Painted {
 
 fn arms(out: &mut dyn Write, measurement: &Measurement, width: usize) -> io::Result<()> {
     let name = measurement.arms.iter().map(|arm| arm.name.chars().count());
-    let name = name.max().unwrap_or(0).max(3);
+    let name = name.max().unwrap_or(0).max(7);
     let figures: Vec<String> = measurement.arms.iter().map(reached).collect();
     let figure = figures.iter().map(|figure| figure.chars().count());
     let figure = figure.max().unwrap_or(0).clamp(6, 40);
     let paths = measurement.arms.iter().any(|arm| arm.paths.is_some());
     let used = if paths { "  used" } else { "" };
-    let (one, what) = ("arm", "figure");
+    let (one, what) = ("setting", "figure");
     let titles = format!("{one:<name$}  {what:>figure$}  {:>9}{used}", "effect");
     writeln!(out, "  {}", titles.dimmed())?;
     for (arm, reached) in measurement.arms.iter().zip(&figures) {

@@ -50,7 +50,9 @@ pub(in crate::report) fn write(
     for sentence in log.found.iter().filter(|_| !is_said) {
         paragraph(out, "  found  ", 9, sentence, width)?;
     }
-    for sentence in &log.not_read {
+    // Where nothing else is known, the headline says it.
+    let is_answer = log.is_in_headline && log.answers.is_empty() && log.found.is_empty();
+    for sentence in log.not_read.iter().filter(|_| !is_answer) {
         paragraph(out, "  left   ", 9, sentence, width)?;
     }
     Ok(shown)
