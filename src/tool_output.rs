@@ -6,11 +6,13 @@
 mod carrier;
 mod command;
 mod config_space;
+mod counter_row;
 mod filter;
 mod host;
 mod kernel;
 mod marks;
 mod rows;
+mod said_settings;
 mod shell_loop;
 mod tag;
 
@@ -21,12 +23,14 @@ use serde::{Deserialize, Serialize};
 
 use self::carrier::Place;
 pub use self::config_space::{config_spaces, function_name};
+pub use self::counter_row::{CounterTable, counter_row, counter_table, counts_trouble, number};
 pub use self::host::is_name as is_host_name;
 pub use self::kernel::{KERNEL_WORDS, kernel_line};
 pub use self::marks::{
     STATED_PORTS, carries_log, is_function, is_of_kernel, is_read, is_tool, runs_benchmark,
-    stated_ports,
+    stated_hosts, stated_ports,
 };
+pub use self::said_settings::SAID_SETTINGS;
 use self::tag::Tag;
 use crate::left_out::{self, LeftOut};
 use crate::small_sort;
@@ -86,6 +90,10 @@ pub const CUT: &str = "[...]";
 
 /// Blocks that are kept of one host of a text.
 const BLOCKS: usize = 4096;
+/// Rows of counters that no command names.
+pub const COUNTERS: &str = "counters";
+/// A table with columns of what went wrong, which no command names.
+pub const COUNTER_TABLE: &str = "counter-table";
 /// Bytes of the lines that are kept once for each of the hosts that printed the same.
 const COPIED: usize = 64 << 20;
 const OUTPUTS_BOUND: &str = "more than 4096 of one host";
@@ -169,6 +177,9 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> FoundBlocks {
             left_out::add(&mut found.left_out, more);
         }
     }
+    let texts = lines.iter().map(|line| (line.number, &*line.text));
+    let said = said_settings::block(texts, &found.blocks);
+    found.blocks.extend(said);
     small_sort::by_key(&mut found.blocks, |block| {
         block.lines.first().map(|(number, _)| *number)
     });
@@ -368,6 +379,8 @@ impl Splitter {
             return;
         } else if command::is_of_job(text) {
             return self.close();
+        } else if let Some(argv) = self.counts(trimmed) {
+            self.begin_by_mark(&[argv]);
         }
         self.go_to_next_of_line(trimmed);
         if let Some(open) = &mut self.open {
@@ -387,6 +400,26 @@ impl Splitter {
                 open.lines.push((number, text.to_owned()));
             }
         }
+    }
+
+    /// The kind of counts of which a line is the first, where no command says whose they are.
+    fn counts(&mut self, line: &str) -> Option<&'static str> {
+        let is_row = counter_row(line).is_some();
+        if let Some(open) = &self.open {
+            let goes_on = match open.tool() {
+                COUNTERS => is_row,
+                COUNTER_TABLE => !line.is_empty(),
+                _ => true,
+            };
+            if goes_on {
+                return None;
+            }
+            self.close();
+        }
+        if counter_row(line).is_some_and(|row| counts_trouble(row.name)) {
+            return Some(COUNTERS);
+        }
+        counter_table(line).map(|_| COUNTER_TABLE)
     }
 
     /// Whether a line with this mark can be of a later command of the line whose output is open: it

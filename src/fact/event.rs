@@ -221,6 +221,8 @@ words! {
         ResultWrong = "result-wrong",
         /// An adapter has no more of what it gives: keys, queues, pages of doorbells.
         AdapterLimit = "adapter-limit",
+        /// A process may start no more threads.
+        ThreadsExhausted = "threads-exhausted",
         /// A library takes a GPU's memory for the host's: it was built without CUDA or ROCm.
         GpuMemoryHost = "gpu-memory-host",
         /// A port that a program is to use is not active.

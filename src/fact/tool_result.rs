@@ -105,6 +105,18 @@ words! {
         FabricFails = "fabric-fails",
         /// A check of the fabric warns.
         FabricWarns = "fabric-warns",
+        /// A setting takes some of the active ports, and not these.
+        PortsLeftOut = "ports-left-out",
+        /// Two interfaces are in one network, and packets to one of them may be dropped.
+        OneNetwork = "one-network",
+        /// Memory counted errors that its codes do not mend.
+        MemoryUncorrected = "memory-uncorrected",
+        /// A connection of TCP sends much of its data again.
+        SentAgain = "sent-again",
+        /// More threads want a CPU than there are.
+        Overloaded = "overloaded",
+        /// A counter of what went wrong is not zero.
+        CountsTrouble = "counts-trouble",
         /// A tool could not do what it was asked for, in words that no reader knows.
         Complained = "complained",
     }

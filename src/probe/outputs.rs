@@ -9,6 +9,7 @@ mod bridging;
 mod complaint;
 mod complaints;
 mod containers;
+mod counter_rows;
 mod counters;
 mod cpu_binding;
 mod devices;
@@ -37,6 +38,7 @@ pub mod recorded;
 mod replayed;
 mod routes;
 mod schedulers;
+mod self_counted;
 mod self_stated;
 mod self_tests;
 mod services;
@@ -59,6 +61,7 @@ use super::{Ask, Probe, obstacle, topology};
 use crate::fact::{Fact, Facts, Id, Origin, node as of_node};
 use crate::left_out::LeftOut;
 use crate::source::{Answer, OUTPUTS, Question};
+use crate::tool_output;
 
 /// The probe. It runs over recordings only.
 pub const PROBE: Probe = Probe::new("outputs", run).within(Duration::from_secs(5));
@@ -210,6 +213,7 @@ fn run(ask: &Ask<'_>, facts: &mut Facts, node: Id) {
     summary::state_outputs(&outputs, facts, node);
     missing_gpus::state(&outputs, facts, node);
     beside_settings::state(&outputs, facts, node);
+    self_counted::state(&outputs, facts, node);
     cpu_binding::state(&outputs, facts, node);
     complaints::state(&outputs, facts, node);
 }
@@ -226,6 +230,8 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "rdma" => rdma::state(output, facts, node),
         "perfquery" => counters::perfquery(output, facts, node),
         "sysfs" => counters::files(output, facts, node),
+        tool_output::COUNTERS => counter_rows::rows(output, facts, node),
+        tool_output::COUNTER_TABLE => counter_rows::table(output, facts, node),
         "cat" => {
             bonding::state(output, facts, node);
             counters::shown_files(output, facts, node);

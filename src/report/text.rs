@@ -531,7 +531,8 @@ impl Page {
                 return writeln!(out, "         … and {more} (--all)");
             }
             // Other cases of a note's check say something else, and nobody looks further for it.
-            let lists_all = one.is_shown_in_several_ways && one.severity == "note";
+            let has_room = one.further.len() <= FURTHER && count <= 2;
+            let lists_all = one.severity == "note" && (one.is_shown_in_several_ways || has_room);
             let others = match one.subjects.len().max(one.further.len() + 1) - 1 {
                 0 => String::new(),
                 _ if lists_all => String::new(),

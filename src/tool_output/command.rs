@@ -317,7 +317,7 @@ impl Command {
     pub(super) fn prints_a_line(&self) -> bool {
         match self.argv.first().map(String::as_str) {
             Some("ulimit") => self.argv.len() == 2 && self.argv[1] != "-a",
-            Some("hostname" | "uname") => true,
+            Some("hostname" | "uname" | "uptime" | "nproc") => true,
             _ => false,
         }
     }

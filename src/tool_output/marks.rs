@@ -207,6 +207,22 @@ pub fn stated_ports(line: &str) -> Option<(u64, u64)> {
     })
 }
 
+/// `on 2 nodes`, `16 servers`: how many hosts of a job somebody names, from two on.
+pub fn stated_hosts(line: &str) -> Option<u64> {
+    const HOSTS: [&str; 8] = [
+        "node", "nodes", "hosts", "servers", "machines", "workers", "sparks", "boxes",
+    ];
+    let words = || line.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut pairs = words().zip(words().skip(1));
+    pairs.find_map(|(count, of)| {
+        let count: u64 = count.parse().ok().filter(|count| *count > 1)?;
+        HOSTS
+            .iter()
+            .any(|host| of.eq_ignore_ascii_case(host))
+            .then_some(count)
+    })
+}
+
 /// `Nov 30 07:15:51 238205 [152A16C0] 0x02 -> …`: a record of opensm, whatever stands before it.
 fn is_of_opensm(line: &str) -> bool {
     let before = line.split_once(" -> ").map_or("", |(before, _)| before);

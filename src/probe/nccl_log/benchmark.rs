@@ -92,6 +92,9 @@ fn stated_ports(file: &Arc<str>, outputs: &[Block], facts: &mut Facts, id: Id) {
         facts.set(id, fact::STATED_PORTS, line.known(words.into()));
         let rate = BitRate(count * rate * 1_000_000_000);
         facts.set(id, fact::STATED_RATE, line.known(rate));
+        if let Some(hosts) = tool_output::stated_hosts(line.text) {
+            facts.set(id, fact::HOSTS, line.known(hosts));
+        }
     }
 }
 

@@ -4,8 +4,10 @@
 use super::counters::option;
 use super::self_tests::add;
 use super::{Output, OutputLine, interfaces};
+use crate::fact::port::{self, PortState};
 use crate::fact::tool_result::ToolResultKind;
-use crate::fact::{Facts, Id};
+use crate::fact::{Facts, Id, Subject};
+use crate::tool_output::SAID_SETTINGS;
 
 /// States each setting that an output refutes.
 pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
@@ -23,13 +25,47 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
             class_not_trusted(outputs, output, facts, node);
         }
     }
+    ports_left_out(outputs, facts, node);
+}
+
+/// NCCL_IB_HCA takes some of the ports that are active, and not the others.
+fn ports_left_out(outputs: &[Output], facts: &mut Facts, node: Id) {
+    let Some((line, value)) = setting(outputs, "NCCL_IB_HCA") else {
+        return;
+    };
+    let names_it = |device: &str, number: u64| {
+        let is_exact = value.starts_with('=');
+        value.trim_start_matches('=').split(',').any(|entry| {
+            let (name, of) = entry.split_once(':').unwrap_or((entry, ""));
+            let is_device = device == name || !is_exact && device.starts_with(name);
+            is_device && of.parse().map_or(of.is_empty(), |of: u64| of == number)
+        })
+    };
+    let active = facts.below(node, Subject::Port).filter_map(|id| {
+        let (device, number) = facts.name(id).rsplit_once('/')?;
+        let is_active = facts.known(id, port::STATE) == Some(PortState::Active)
+            || facts.known(id, port::LISTED_AS).as_deref() == Some("none");
+        let number = number.parse::<u64>().ok().filter(|_| is_active)?;
+        Some((device.to_owned(), number))
+    });
+    let (taken, left): (Vec<_>, Vec<_>) =
+        active.partition(|(device, number)| names_it(device, *number));
+    if !taken.is_empty() && !left.is_empty() && !value.starts_with('^') {
+        let names: Vec<String> = left
+            .iter()
+            .map(|(device, number)| format!("{device}/{number}"))
+            .collect();
+        let said = format!("NCCL_IB_HCA={value}");
+        let kind = ToolResultKind::PortsLeftOut;
+        add(facts, node, kind, &names.join(", "), (&line, &said));
+    }
 }
 
 /// The line that sets a variable, with its value.
 fn setting<'o>(outputs: &'o [Output], name: &str) -> Option<(OutputLine<'o>, &'o str)> {
     let env = outputs
         .iter()
-        .filter(|output| ["env", "printenv"].contains(&output.tool()));
+        .filter(|output| ["env", "printenv", SAID_SETTINGS].contains(&output.tool()));
     for output in env {
         let is_asked = output.tool() == "printenv" && output.operand() == Some(name);
         for line in output.lines() {

@@ -2,8 +2,9 @@
 
 use super::counters::{UNNAMED, option};
 use super::ports::port_of;
-use super::{Output, OutputLine, named};
+use super::{Output, OutputLine, named, self_tests};
 use crate::fact::port::{self, PhysState};
+use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{BitRate, Facts, Id, Key, Seconds, Subject, device};
 
 /// The rate of four lanes of InfiniBand in Gb/s, the fastest first.
@@ -18,6 +19,9 @@ const SPEEDS: [(&str, u64); 9] = [
     ("DDR", 20),
     ("SDR", 10),
 ];
+
+/// Lanes of a port of InfiniBand whose cable is not split.
+const LANES: u64 = 4;
 
 /// What mlxlink says if there is nothing to do: no issue, or a port that somebody closed.
 const NOTHING_TO_DO: [&str; 3] = [
@@ -50,6 +54,13 @@ pub(super) fn state_port(output: &Output, facts: &mut Facts, node: Id) {
             "Speed" => speed = Some(value),
             "Width" => {
                 let width = value.trim_end_matches(['x', 'X']).parse().ok();
+                if speed.is_some_and(|speed| speed.starts_with("IB-"))
+                    && width.is_some_and(|width: u64| width < LANES)
+                {
+                    let said = format!("{value} of {}", speed.unwrap_or_default());
+                    let kind = ToolResultKind::PortBelow;
+                    self_tests::add(facts, node, kind, &name, (&line, &said));
+                }
                 if let Some(rate) = width
                     .zip(speed)
                     .and_then(|(width, speed)| rate(speed, width))

@@ -5,6 +5,7 @@ use super::job::Phase;
 
 causes! {
     "log/adapter-limit-reached" => |job| job.raw(Phase::Failure, 1, "[88412.330172] mlx5_core 0000:c1:00.0: mlx5_cmd_out_err:838:(pid 4410): CREATE_MKEY(0x200) op_mod(0x0) failed, status limits exceeded(0x8), syndrome (0x59c8a4), err(-11)");
+    "log/threads-exhausted" => |job| job.raw(Phase::Failure, 1, "RuntimeError: can't start new thread");
     "log/queue-gid-empty" => |job| job.raw(Phase::Failure, 1, "E1117 20:40:12.551904 91214 rdma_endpoint.cpp:402] [Handshake] Failed to modify QP to RTR, check mtu, gid, peer lid, peer qp num: No data available [61]");
     "log/peer-memory-missing" => |job| job.raw(Phase::Failure, 1, "/src/modules/transport/ibrc/ibrc.cpp:nvshmemt_init:1851: neither nv_peer_mem, or nvidia_peermem detected. Skipping transport.");
     "log/port-not-active" => |job| job.raw(Phase::Failure, 1, " Port number 1 state is Down");

@@ -1,0 +1,153 @@
+//! What several lines of outputs state together by their numbers: memory with errors, connections that
+//! send again, a load beyond the CPUs, interfaces of one network.
+
+use std::net::Ipv4Addr;
+
+use super::self_tests::add;
+use super::{Output, OutputLine, interfaces};
+use crate::fact::tool_result::{self, ToolResultKind};
+use crate::fact::{Facts, Id, Percent};
+
+/// States what the outputs of a host state together.
+pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
+    for output in outputs {
+        match output.tool() {
+            "edac-util" | "ras-mc-ctl" => memory(output, facts, node),
+            "ss" => sent_again(output, facts, node),
+            "uptime" => load(outputs, output, facts, node),
+            "ip" | "ifconfig" => one_network(outputs, output, facts, node),
+            _ => {}
+        }
+    }
+}
+
+/// `mc0: csrow0: 2 Uncorrected Errors`, as edac-util(1) prints it.
+fn memory(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let Some((about, said)) = line.text.trim().rsplit_once(": ") else {
+            continue;
+        };
+        let count = said.split_once(" Uncorrected Errors");
+        if let Some((count, _)) = count
+            && count.parse::<u64>().is_ok_and(|count| count > 0)
+        {
+            let kind = ToolResultKind::MemoryUncorrected;
+            add(facts, node, kind, about, (&line, count));
+        }
+    }
+}
+
+/// The number behind a word of a line: `bytes_sent:8192231`.
+fn behind(line: &str, key: &str) -> Option<u64> {
+    let word = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix(key))?;
+    word.parse().ok()
+}
+
+/// `bytes_sent:8192231 bytes_retrans:2210332` below the addresses of a connection (ss(8), -i).
+fn sent_again(output: &Output, facts: &mut Facts, node: Id) {
+    let mut peer = String::new();
+    for line in output.lines() {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
+        if let [.., address] = words.as_slice()
+            && let Some((host, _)) = address.rsplit_once(':').filter(|_| words.len() >= 4)
+            && !line.text.starts_with([' ', '\t'])
+        {
+            host.trim_matches(['[', ']']).clone_into(&mut peer);
+        }
+        let sent = behind(line.text, "bytes_sent:");
+        let again = behind(line.text, "bytes_retrans:");
+        if let (Some(sent @ MUCH..), Some(again)) = (sent, again) {
+            let about = if peer.is_empty() { "a peer" } else { &peer };
+            let kind = ToolResultKind::SentAgain;
+            let id = add(facts, node, kind, about, (&line, &again.to_string()));
+            let share = Percent(100.0 * again as f64 / sent as f64);
+            facts.set(id, tool_result::LOST, line.known(share));
+        }
+    }
+}
+
+/// Of fewer bytes a share says nothing.
+const MUCH: u64 = 1 << 20;
+
+/// `load average: 812.33, 790.20, 700.01` beside the number of CPUs that another output shows: all
+/// three are above twice of it.
+fn load(outputs: &[Output], uptime: &Output, facts: &mut Facts, node: Id) {
+    let cpus = outputs.iter().find(|output| output.tool() == "nproc");
+    let cpus = cpus.and_then(|output| output.lines().next()?.text.trim().parse::<u64>().ok());
+    for line in uptime.lines() {
+        let Some((_, averages)) = line.text.split_once("load average: ") else {
+            continue;
+        };
+        let all: Vec<f64> = averages
+            .split(", ")
+            .filter_map(|average| average.trim().parse().ok())
+            .collect();
+        let Some(cpus) = cpus.filter(|cpus| all.iter().all(|one| *one > 2.0 * *cpus as f64)) else {
+            continue;
+        };
+        if let [first, ..] = all.as_slice() {
+            let said = format!("{first}, of {cpus} CPUs");
+            add(
+                facts,
+                node,
+                ToolResultKind::Overloaded,
+                "this host",
+                (&line, &said),
+            );
+        }
+    }
+}
+
+/// Interfaces of adapters with addresses of one network, where `sysctl` shows a strict filter for all.
+fn one_network(outputs: &[Output], list: &Output, facts: &mut Facts, node: Id) {
+    let strict = outputs.iter().filter(|output| output.tool() == "sysctl");
+    let strict = strict.flat_map(Output::lines).find(is_strict);
+    let Some(strict) = strict else {
+        return;
+    };
+    let mut name = "";
+    let mut networks: Vec<(u32, u32, Vec<&str>)> = Vec::new();
+    for line in list.lines() {
+        name = interfaces::listed_name(line.text).unwrap_or(name);
+        let words = line.text.split_whitespace();
+        for (address, length) in words.filter_map(network_of) {
+            if !interfaces::is_of_adapter(name) || length >= 31 {
+                continue;
+            }
+            let own = address >> (32 - length);
+            match networks
+                .iter_mut()
+                .find(|(network, of, _)| (*network, *of) == (own, length))
+            {
+                Some((.., names)) if names.contains(&name) => {}
+                Some((.., names)) => names.push(name),
+                None => networks.push((own, length, vec![name])),
+            }
+        }
+    }
+    for (.., names) in networks.iter().filter(|(.., names)| names.len() > 1) {
+        let said = strict.text.trim();
+        let kind = ToolResultKind::OneNetwork;
+        add(facts, node, kind, &names.join(", "), (&strict, said));
+    }
+}
+
+fn is_strict(line: &OutputLine<'_>) -> bool {
+    let said = line.text.trim().split_once('=');
+    said.is_some_and(|(key, value)| {
+        key.trim() == "net.ipv4.conf.all.rp_filter" && value.trim() == "1"
+    })
+}
+
+/// `10.10.0.11/24`: the address and the length of its network's prefix.
+fn network_of(word: &str) -> Option<(u32, u32)> {
+    let (address, length) = word.split_once('/')?;
+    let address: Ipv4Addr = address.parse().ok()?;
+    let length: u32 = length
+        .parse()
+        .ok()
+        .filter(|length| (1..=32).contains(length))?;
+    Some((address.to_bits(), length))
+}
