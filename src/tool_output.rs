@@ -3,6 +3,7 @@
 //! A block begins with a command behind a prompt or as a heading, or with a line that only one tool writes. It ends where the next begins, at the
 //! fence of Markdown, or at a heading. What is in no block is prose, and nobody reads it.
 
+mod alike_rows;
 mod carrier;
 mod command;
 mod config_space;
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::alike_rows::{ALIKE_ROWS, NamedRow, named_row, odd_row};
 use self::carrier::Place;
 pub use self::config_space::{config_spaces, function_name};
 pub use self::counter_row::{CounterTable, counter_row, counter_table, counts_trouble, number};
@@ -180,6 +182,12 @@ pub fn blocks<'t>(lines: impl Iterator<Item = (u64, &'t str)>) -> FoundBlocks {
     let texts = lines.iter().map(|line| (line.number, &*line.text));
     let said = said_settings::block(texts, &found.blocks);
     found.blocks.extend(said);
+    let texts: Vec<(u64, &str)> = lines
+        .iter()
+        .map(|line| (line.number, &*line.text))
+        .collect();
+    let alike = alike_rows::blocks(&texts, &found.blocks);
+    found.blocks.extend(alike);
     small_sort::by_key(&mut found.blocks, |block| {
         block.lines.first().map(|(number, _)| *number)
     });
@@ -409,6 +417,10 @@ impl Splitter {
             let goes_on = match open.tool() {
                 COUNTERS => is_row,
                 COUNTER_TABLE => !line.is_empty(),
+                _ if !marks::is_read(&open.argv) => {
+                    let is_trouble = counter_row(line).is_some_and(|row| counts_trouble(row.name));
+                    !is_trouble && counter_table(line).is_none()
+                }
                 _ => true,
             };
             if goes_on {

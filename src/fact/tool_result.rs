@@ -115,6 +115,16 @@ words! {
         SentAgain = "sent-again",
         /// More threads want a CPU than there are.
         Overloaded = "overloaded",
+        /// One of several rows that are alike says something else.
+        OddRow = "odd-row",
+        /// An interface uses few of its queues.
+        FewQueues = "few-queues",
+        /// The kernel was booted with an IOMMU that translates what devices address.
+        IommuTranslates = "iommu-translates",
+        /// A port sent nothing between two looks.
+        NothingSent = "nothing-sent",
+        /// Large packets are lost, small ones arrive.
+        LargeLost = "large-lost",
         /// A counter of what went wrong is not zero.
         CountsTrouble = "counts-trouble",
         /// A tool could not do what it was asked for, in words that no reader knows.

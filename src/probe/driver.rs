@@ -1,7 +1,7 @@
 //! Driver stacks and GPUDirect modules.
 
 pub(super) mod fabric;
-mod parse;
+pub(super) mod parse;
 #[cfg(test)]
 mod tests;
 

@@ -269,6 +269,8 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "nvidia-smi" if output.argv.len() > 1 => smi::csv(output, facts, node),
         "nvidia-smi" => smi::table(output, facts, node),
         "lsmod" => shell::modules(output, facts, node),
+        "ofed_info" => shell::driver_package(output, facts, node),
+        "modinfo" => shell::module_file(output, facts, node),
         "ulimit" => shell::limits(output, facts, node),
         "uname" => shell::architecture(output, facts, node),
         "prlimit" => shell::prlimit(output, facts, node),

@@ -23,7 +23,7 @@ const CLAUSES: &[&str] = &[
 ];
 
 /// So many letters of a clause say more than who speaks.
-const TELLING: usize = 16;
+const TELLING: usize = 20;
 
 /// So many letters say what is wrong.
 const SUFFICIENT: usize = 40;

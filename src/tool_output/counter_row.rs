@@ -118,7 +118,13 @@ pub fn counter_table(line: &str) -> Option<CounterTable<'_>> {
     let of_trouble = columns.iter().filter(|column| is_trouble_column(column));
     let is_name =
         |column: &&str| column.len() <= 16 && !column.bytes().all(|byte| byte.is_ascii_digit());
-    let is_heading = columns.len() >= 4 && columns.iter().all(is_name);
+    // A sentence has words in small letters, and a heading has not.
+    let is_spoken = |column: &&str| column.bytes().all(|byte| byte.is_ascii_lowercase());
+    let ends = |column: &&str| column.ends_with([',', ':', '.']);
+    let is_heading = columns.len() >= 4
+        && columns.iter().all(is_name)
+        && !columns.iter().any(is_spoken)
+        && !columns.iter().any(ends);
     (is_heading && of_trouble.count() >= 2).then_some(CounterTable { columns })
 }
 

@@ -343,8 +343,12 @@ pub(super) fn goes_on(open: &[String], last: &str, mark: &[&str]) -> bool {
     // it.
     if mark[0] == "log" {
         let continues = ["- hardware: ", "The average ", "algbw:"];
+        let is_within = last.starts_with(['[', '-']) && !last.ends_with("receiver");
+        let is_of_iperf = mark[1] == "iperf3" && (is_within || last.starts_with("Connecting"));
         return has(mark[1])
-            && (last.ends_with(" Test") || continues.iter().any(|head| last.starts_with(head)));
+            && (is_of_iperf
+                || last.ends_with(" Test")
+                || continues.iter().any(|head| last.starts_with(head)));
     }
     match mark {
         ["ip", "addr"] => !["route", "r", "rule", "neigh"].iter().any(|word| has(word)),

@@ -299,6 +299,16 @@ fn rdma_doctor_agents_7() {
     }
 }
 
+/// What is known by its lines, and is no tool that somebody could call.
+const OF_NO_COMMAND: [&str; 6] = [
+    "alike-rows",
+    "counter-table",
+    "counters",
+    "log",
+    "nccl-topology",
+    "said-settings",
+];
+
 #[test]
 fn rdma_doctor_evidence_7() {
     let what = "which outputs of tools to post, and what is read of them";
@@ -331,7 +341,7 @@ fn rdma_doctor_evidence_7() {
         parts.insert(format!("{} {}", row[0].as_str().unwrap(), words.join("|")));
     }
     let whole: std::collections::BTreeSet<&str> = tools("read")
-        .filter(|tool| !["log", "nccl-topology"].contains(tool))
+        .filter(|tool| !OF_NO_COMMAND.contains(tool))
         .collect();
     let is_read =
         |tool: &String| tools("read").any(|one| one == tool) || of_rows("subjects").contains(tool);
@@ -344,7 +354,9 @@ fn rdma_doctor_evidence_7() {
         page,
         ".SH TOOLS\n.TP\n.B read, whatever their arguments\n{}\n.TP\n.B read with one of these words\n{}\n\
          .TP\n.B known by their lines, named and not read\n{}\n.PP\nThe XML that NCCL_TOPO_DUMP_FILE names is read as a \
-         topology file; tables of nccl\\-tests and perftest are judged with the log in which they stand.\n\
+         topology file; tables of nccl\\-tests and perftest are judged with the log in which they stand. Read without a \
+         command, too: rows of a counter and its value, tables whose columns count errors, rows of devices or hosts \
+         of which one is unlike the others, and settings in a sentence.\n\
          .SH SEE ALSO\n.BR rdma\\-doctor\\-check (1), \n.BR rdma\\-doctor\\-log (1), \n.BR rdma\\-doctor\\-areas (7)\n",
         list(whole.into_iter().map(str::to_owned).collect()),
         list(

@@ -93,7 +93,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "nstat",
             "ps",
             "py-spy",
-            "ss",
             "top",
         ],
     ),
@@ -122,8 +121,6 @@ const EXCUSED: &[(&str, &[&str])] = &[
             "hostnamectl",
             "hwclock",
             "lsblk",
-            "modinfo",
-            "ofed_info",
         ],
     ),
     (

@@ -43,7 +43,7 @@ pub(super) fn library(target: &str) -> Result<Arc<str>, String> {
 }
 
 /// `MLNX_OFED_LINUX-24.10-3.2.5.0:`, or of DOCA `OFED-internal-24.10-1.1.4:`.
-pub(super) fn ofed(text: &str) -> Result<Arc<str>, String> {
+pub(in crate::probe) fn ofed(text: &str) -> Result<Arc<str>, String> {
     let line = text
         .lines()
         .next()

@@ -1,9 +1,11 @@
 //! Counters of ports and the devices themselves, as perfquery(8) and ibv_devices(1) print them.
 
 use super::ports::port_of;
+use super::self_tests::add;
 use super::{Output, OutputLine};
 use crate::fact::counter;
 use crate::fact::counter_table::meaning;
+use crate::fact::tool_result::ToolResultKind;
 use crate::fact::{Fact, Facts, Id, Subject, node as of_node, port};
 use crate::probe::counter::instance;
 use crate::probe::driver::fabric;
@@ -19,6 +21,23 @@ pub(super) fn count(facts: &mut Facts, port: Id, name: &str, value: &str, line: 
             .is_some_and(|of| !facts.name(of).starts_with(UNNAMED));
         let before = facts.known(id, counter::VALUE).filter(|_| is_named);
         if let (Some(before), Fact::Known(value, _)) = (before, &value) {
+            // The two looks are lines of their own.
+            let known = facts.get(id, counter::VALUE);
+            let is_again = !matches!(known, Fact::Known(_, origin) if origin == line.origin());
+            let is_still = *value == before && name == "port_xmit_data" && before > 0;
+            if is_again
+                && is_still
+                && let Some(node) = facts.ancestor(port, Subject::Node)
+            {
+                let about = facts.name(port).to_owned();
+                add(
+                    facts,
+                    node,
+                    ToolResultKind::NothingSent,
+                    &about,
+                    (line, name),
+                );
+            }
             let rose = value.checked_sub(before).filter(|rose| *rose > 0);
             facts.set(id, counter::ROSE, line.read(rose));
         }

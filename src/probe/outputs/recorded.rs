@@ -306,7 +306,7 @@ impl Evidence {
         let mut nodes = self.nodes.iter();
         let last = nodes.rposition(|node| node.host.is_none());
         // A counter is looked at twice, and those of several ports one after the other.
-        let is_repeated = matches!(asked, Question::Run(run) if run.first().is_some_and(|tool| &**tool == "perfquery"));
+        let is_repeated = matches!(asked, Question::Run(run) if shows_counters(run));
         let known = last.filter(|at| is_repeated || !self.nodes[*at].replies.contains_key(asked));
         self.at(known, None)
     }
@@ -619,6 +619,20 @@ pub fn tells_of_run(digest: &Digest) -> bool {
         || is_of_nccl
         || !digest.processes.is_empty()
         || of_log.iter().any(is_benchmark)
+}
+
+/// Whether a command shows counters: of one machine people look at them twice.
+fn shows_counters(argv: &[Arc<str>]) -> bool {
+    let has = |words: &[&str]| argv.iter().any(|arg| words.contains(&&**arg));
+    match argv.first().map(|tool| &**tool) {
+        Some("perfquery" | "nstat" | "uptime" | "ping") => true,
+        Some("ethtool") => has(&["-S", "--statistics"]),
+        Some("rdma") => has(&["statistic", "stat"]),
+        Some("cat") => argv
+            .iter()
+            .any(|path| path.contains("counters/") || path.contains("/statistics/")),
+        _ => false,
+    }
 }
 
 fn is_of_stated_ports(block: &Block) -> bool {

@@ -6,7 +6,8 @@ use std::net::Ipv4Addr;
 use super::self_tests::add;
 use super::{Output, OutputLine, interfaces};
 use crate::fact::tool_result::{self, ToolResultKind};
-use crate::fact::{Facts, Id, Percent};
+use crate::fact::{Bytes, Facts, Id, Percent};
+use crate::tool_output::{self, NamedRow};
 
 /// States what the outputs of a host state together.
 pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
@@ -15,6 +16,12 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
             "edac-util" | "ras-mc-ctl" => memory(output, facts, node),
             "ss" => sent_again(output, facts, node),
             "uptime" => load(outputs, output, facts, node),
+            "ethtool" if output.has("-l") || output.has("--show-channels") => {
+                queues(output, facts, node);
+            }
+            "cat" if output.has("/proc/cmdline") => iommu(output, facts, node),
+            "ping" => large_lost(outputs, output, facts, node),
+            tool_output::ALIKE_ROWS => odd_row(output, facts, node),
             "ip" | "ifconfig" => one_network(outputs, output, facts, node),
             _ => {}
         }
@@ -36,6 +43,120 @@ fn memory(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
 }
+
+/// The row that is unlike the others.
+fn odd_row(output: &Output, facts: &mut Facts, node: Id) {
+    let lines: Vec<OutputLine<'_>> = output.lines().collect();
+    let rows = lines
+        .iter()
+        .filter_map(|line| tool_output::named_row(line.text));
+    let rows: Vec<NamedRow<'_>> = rows.collect();
+    let Some((odd, others)) = tool_output::odd_row(&rows) else {
+        return;
+    };
+    let line = lines
+        .iter()
+        .find(|line| tool_output::named_row(line.text) == Some(*odd));
+    if let Some(line) = line {
+        let said = format!(
+            "{}, where {} others show {others}",
+            odd.said,
+            rows.len() - 1
+        );
+        add(facts, node, ToolResultKind::OddRow, odd.name, (line, &said));
+    }
+}
+
+/// `Combined: 63` below the maximums, and `Combined: 1` below the current settings.
+fn queues(output: &Output, facts: &mut Facts, node: Id) {
+    let mut most = 0;
+    let mut is_now = false;
+    for line in output.lines() {
+        let text = line.text.trim();
+        is_now |= text.starts_with("Current hardware settings");
+        let count = text.strip_prefix("Combined:");
+        let Some(count) = count.and_then(|count| count.trim().parse::<u64>().ok()) else {
+            continue;
+        };
+        if is_now && count <= FEW && count * 4 < most {
+            let about = output.operand().unwrap_or("an interface");
+            let said = format!("{count} of {most}");
+            add(
+                facts,
+                node,
+                ToolResultKind::FewQueues,
+                about,
+                (&line, &said),
+            );
+        }
+        most = most.max(count);
+    }
+}
+
+/// So few queues are as many CPUs that take all packets.
+const FEW: u64 = 2;
+
+/// `intel_iommu=on` without `iommu=pt` in the kernel's parameters.
+fn iommu(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let has = |parameter: &str| line.text.split_whitespace().any(|word| word == parameter);
+        let on = ["intel_iommu=on", "amd_iommu=on"]
+            .into_iter()
+            .find(|word| has(word));
+        if let Some(on) = on.filter(|_| !has("iommu=pt")) {
+            let said = format!("{on} without iommu=pt");
+            add(
+                facts,
+                node,
+                ToolResultKind::IommuTranslates,
+                "the kernel",
+                (&line, &said),
+            );
+        }
+    }
+}
+
+/// What a ping shows: to whom, of which size, and whether all or none came back.
+struct Echo {
+    to: String,
+    size: u64,
+    lost: f64,
+}
+
+fn echo(output: &Output) -> Option<Echo> {
+    let option = super::counters::option(output, "-s", "--size");
+    let size = option.and_then(|size| size.parse().ok()).unwrap_or(56);
+    let lost = output.lines().find_map(|line| {
+        let (before, _) = line.text.split_once("% packet loss")?;
+        before.rsplit([' ', ',']).next()?.parse().ok()
+    })?;
+    let to = output.operand()?.to_owned();
+    Some(Echo { to, size, lost })
+}
+
+/// A ping of large packets of which none is answered, and one of small ones to the same address of
+/// which all are.
+fn large_lost(outputs: &[Output], ping: &Output, facts: &mut Facts, node: Id) {
+    let Some(large) = echo(ping).filter(|echo| echo.lost >= 100.0 && echo.size > LARGE) else {
+        return;
+    };
+    let pings = outputs.iter().filter(|output| output.tool() == "ping");
+    let small = pings
+        .filter_map(echo)
+        .any(|echo| echo.to == large.to && echo.lost == 0.0 && echo.size <= LARGE);
+    let line = ping
+        .lines()
+        .find(|line| line.text.contains("% packet loss"));
+    if let Some(line) = line.filter(|_| small) {
+        let kind = ToolResultKind::LargeLost;
+        let id = add(facts, node, kind, &large.to, (&line, line.text.trim()));
+        // The headers of IP and ICMP.
+        facts.set(id, tool_result::SIZE, line.known(Bytes(large.size + 28)));
+    }
+}
+
+/// Ethernet's packets hold so many bytes of an echo everywhere.
+const LARGE: u64 = 1472;
 
 /// The number behind a word of a line: `bytes_sent:8192231`.
 fn behind(line: &str, key: &str) -> Option<u64> {

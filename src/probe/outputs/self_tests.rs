@@ -16,7 +16,16 @@ pub(super) fn add(
     about: &str,
     (line, words): (&OutputLine<'_>, &str),
 ) -> Id {
-    let id = facts.instance(Subject::ToolResult, node, about);
+    // Of one thing several results can be told.
+    let known = facts.find(Subject::ToolResult, node, about);
+    let other = known.filter(|id| facts.known(*id, tool_result::KIND) != Some(kind));
+    let id = match other {
+        Some(_) => {
+            let name = format!("{about}, {}", kind.word());
+            facts.instance(Subject::ToolResult, node, &name)
+        }
+        None => facts.instance(Subject::ToolResult, node, about),
+    };
     facts.set(id, tool_result::KIND, line.known(kind));
     facts.set(id, tool_result::ABOUT, line.known(about.into()));
     facts.set(id, tool_result::WORDS, line.known(words.into()));

@@ -6,7 +6,7 @@ use super::{Output, OutputLine, replayed};
 use crate::fact::node::{CpuVendor, SharedMemory};
 use crate::fact::{Bytes, Facts, Id, Percent, Subject, module, node as of_node};
 use crate::nccl_log::setting;
-use crate::probe::{module as modules_of, nccl};
+use crate::probe::{driver, module as modules_of, nccl};
 use crate::source::Question;
 
 /// `max locked memory  (kbytes, -l) 64`, and `unlimited` of `ulimit -l` alone.
@@ -265,4 +265,29 @@ pub(super) fn environment(output: &Output, facts: &mut Facts, node: Id) {
             replayed::copy(&read, variable, facts, node, &line);
         }
     }
+}
+
+/// The version of the package of drivers, as `ofed_info -s` prints it.
+pub(super) fn driver_package(output: &Output, facts: &mut Facts, node: Id) {
+    if let Some(line) = output.lines().next()
+        && let Ok(version) = driver::parse::ofed(line.text)
+    {
+        facts.set(node, of_node::OFED, line.known(version));
+    }
+}
+
+/// `filename: /lib/modules/…/kernel/drivers/…/mlx5_core.ko` is the kernel's own; a package of drivers
+/// puts its modules elsewhere, and loads its compatibility module first.
+pub(super) fn module_file(output: &Output, facts: &mut Facts, node: Id) {
+    let is_file = |line: &OutputLine<'_>| line.text.starts_with("filename:");
+    let Some(line) = output
+        .lines()
+        .find(is_file)
+        .filter(|_| output.has("mlx5_core"))
+    else {
+        return;
+    };
+    let is_own = line.text.contains("/kernel/drivers/");
+    let id = facts.instance(Subject::Module, node, "mlx_compat");
+    facts.set(id, module::PRESENT, line.known(!is_own));
 }
