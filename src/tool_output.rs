@@ -94,6 +94,19 @@ pub const CUT: &str = "[...]";
 const BLOCKS: usize = 4096;
 /// Rows of counters that no command names.
 pub const COUNTERS: &str = "counters";
+/// What a list was asked for and does not have.
+pub const NOT_LISTED: &str = "not-listed";
+/// Tools that list what there is.
+const LISTS: [&str; 8] = [
+    "lsmod",
+    "show_gids",
+    "ibdev2netdev",
+    "ibv_devices",
+    "ibv_devinfo",
+    "ibstat",
+    "lspci",
+    "rdma",
+];
 /// A table with columns of what went wrong, which no command names.
 pub const COUNTER_TABLE: &str = "counter-table";
 /// Bytes of the lines that are kept once for each of the hosts that printed the same.
@@ -309,6 +322,8 @@ struct Splitter {
     alike_left_out: u64,
     /// What stands before each line below the last heading.
     indent: &'static str,
+    /// The line of the last command whose lines somebody picked.
+    asked: Option<(u64, String)>,
     /// The command whose output is open, where others follow it in its line, with these.
     shown: Option<Box<command::Command>>,
 }
@@ -346,10 +361,17 @@ impl Splitter {
             return;
         }
         if let Some(prompt) = command::prompt(text) {
+            let empty = self.asked_in_vain();
             self.leave_each();
+            self.done.extend(empty);
             if prompt.host.is_some() {
                 self.host = prompt.host;
             }
+            let picks = prompt
+                .command
+                .as_ref()
+                .is_some_and(|command| command.picked.is_some());
+            self.asked = picks.then(|| (number, text.to_owned()));
             self.begin(prompt.command);
             return;
         }
@@ -408,6 +430,21 @@ impl Splitter {
                 open.lines.push((number, text.to_owned()));
             }
         }
+    }
+
+    /// What a list was asked for and does not have: its command picked lines, and nothing stands
+    /// between it and the next one.
+    fn asked_in_vain(&mut self) -> Option<Block> {
+        let (number, line) = self.asked.take()?;
+        let open = self.open.as_ref().filter(|open| open.lines.is_empty())?;
+        let argv = std::iter::once(NOT_LISTED.to_owned()).chain(open.argv.iter().cloned());
+        LISTS.contains(&open.tool()).then(|| Block {
+            host: open.host.clone().or_else(|| self.host.clone()),
+            argv: argv.collect(),
+            is_cut: false,
+            by_mark: true,
+            lines: vec![(number, line)],
+        })
     }
 
     /// The kind of counts of which a line is the first, where no command says whose they are.

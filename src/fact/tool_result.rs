@@ -115,6 +115,8 @@ words! {
         SentAgain = "sent-again",
         /// More threads want a CPU than there are.
         Overloaded = "overloaded",
+        /// A list does not have what it was asked for.
+        NotListed = "not-listed",
         /// One of several rows that are alike says something else.
         OddRow = "odd-row",
         /// An interface uses few of its queues.

@@ -235,6 +235,9 @@ fn read(output: &Output, facts: &mut Facts, node: Id) {
         "cat" => {
             bonding::state(output, facts, node);
             counters::shown_files(output, facts, node);
+            if output.has("/proc/net/dev") {
+                counter_rows::interfaces(output, facts, node);
+            }
             shell::prlimit(output, facts, node);
         }
         "mlxlink" => mlxlink::state_port(output, facts, node),

@@ -62,17 +62,63 @@ fn stem(name: &str) -> &str {
         .trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
-/// The row of some that is unlike the others, which are alike.
-pub fn odd_row<'r, 'l>(rows: &'r [NamedRow<'l>]) -> Option<(&'r NamedRow<'l>, &'l str)> {
+/// The row of some that is unlike the others, and what these say: all the same, or figures that are
+/// close to each other.
+pub fn odd_row<'r, 'l>(rows: &'r [NamedRow<'l>]) -> Option<(&'r NamedRow<'l>, String)> {
+    if rows.len() < FEWEST {
+        return None;
+    }
+    odd_words(rows).or_else(|| odd_figure(rows))
+}
+
+fn odd_words<'r, 'l>(rows: &'r [NamedRow<'l>]) -> Option<(&'r NamedRow<'l>, String)> {
+    let alike = |said: &str| rows.iter().filter(|row| row.said == said).count();
     let most = rows
         .iter()
         .map(|row| row.said)
-        .max_by_key(|said| rows.iter().filter(|row| row.said == *said).count())?;
+        .max_by_key(|said| alike(said))?;
     let mut odd = rows.iter().filter(|row| row.said != most);
     let first = odd.next()?;
-    let alike = rows.iter().filter(|row| row.said == most).count();
-    (odd.next().is_none() && alike + 1 >= FEWEST).then_some((first, most))
+    odd.next().is_none().then(|| (first, most.to_owned()))
 }
+
+/// The figure with which a row begins, and its unit.
+fn figure(said: &str) -> Option<(f64, &str)> {
+    let end = said
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(said.len());
+    let (digits, unit) = said.split_at_checked(end)?;
+    let value: f64 = digits.parse().ok()?;
+    (value.is_finite() && value > 0.0).then_some((value, unit.trim()))
+}
+
+/// A figure that is at least [`APART`] times, or one such part of, all others, which are within a
+/// tenth of their middle one.
+fn odd_figure<'r, 'l>(rows: &'r [NamedRow<'l>]) -> Option<(&'r NamedRow<'l>, String)> {
+    let figures: Vec<(f64, &str)> = rows
+        .iter()
+        .map(|row| figure(row.said))
+        .collect::<Option<_>>()?;
+    let unit = figures.first()?.1;
+    if figures.iter().any(|(_, of)| *of != unit) {
+        return None;
+    }
+    let mut sorted: Vec<f64> = figures.iter().map(|(value, _)| *value).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let middle = *sorted.get(sorted.len() / 2)?;
+    let is_close = |value: f64| (value / middle - 1.0).abs() <= 0.1;
+    let mut odd = figures
+        .iter()
+        .enumerate()
+        .filter(|(_, (value, _))| !is_close(*value));
+    let (at, (value, _)) = odd.next()?;
+    let is_apart = *value >= middle * APART || *value <= middle / APART;
+    let said = format!("about {middle} {unit}").trim_end().to_owned();
+    (odd.next().is_none() && is_apart).then(|| (&rows[at], said))
+}
+
+/// A figure that is so many times the others is no noise.
+const APART: f64 = 1.5;
 
 /// Runs of rows outside of outputs with an odd one among them.
 pub(super) fn blocks(lines: &[(u64, &str)], outputs: &[Block]) -> Vec<Block> {
@@ -149,6 +195,11 @@ mod tests {
         assert_eq!(
             odd(ports).as_deref(),
             Some("mlx5_2: 4: ACTIVE 200 / 4: ACTIVE 400")
+        );
+        let steps = "rank 0: 1.203 s\nrank 1: 1.204 s\nrank 2: 2.911 s\nrank 3: 1.201 s";
+        assert_eq!(
+            odd(steps).as_deref(),
+            Some("rank 2: 2.911 s / about 1.204 s")
         );
         let ranks = "rank 0: ready\nrank 1: ready\nrank 2: waits\nrank 3: ready";
         assert_eq!(odd(ranks).as_deref(), Some("rank 2: waits / ready"));

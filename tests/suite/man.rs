@@ -300,12 +300,13 @@ fn rdma_doctor_agents_7() {
 }
 
 /// What is known by its lines, and is no tool that somebody could call.
-const OF_NO_COMMAND: [&str; 6] = [
+const OF_NO_COMMAND: [&str; 7] = [
     "alike-rows",
     "counter-table",
     "counters",
     "log",
     "nccl-topology",
+    "not-listed",
     "said-settings",
 ];
 

@@ -85,6 +85,35 @@ pub(super) fn table(output: &Output, facts: &mut Facts, node: Id) {
     }
 }
 
+/// The columns of /proc/net/dev that count what went wrong (net/core/net-procfs.c of Linux).
+const OF_DEV: [(usize, &str); 4] = [
+    (2, "received errors"),
+    (5, "frame errors"),
+    (10, "sent errors"),
+    (14, "carrier losses"),
+];
+
+/// `ens1f1np1: 918273645 812731 4421 …` of /proc/net/dev, with or without its heading.
+pub(super) fn interfaces(output: &Output, facts: &mut Facts, node: Id) {
+    for line in output.lines() {
+        let Some((name, counts)) = line.text.trim().split_once(':') else {
+            continue;
+        };
+        let counts = counts.split_whitespace().map(|word| word.parse().ok());
+        let Some(counts) = counts
+            .collect::<Option<Vec<u64>>>()
+            .filter(|all| all.len() == 16)
+        else {
+            continue;
+        };
+        for (column, what) in OF_DEV {
+            if let Some(count) = counts.get(column).filter(|count| **count > 0) {
+                state(facts, node, &format!("{name}: {what}"), (&line, *count));
+            }
+        }
+    }
+}
+
 fn state(facts: &mut Facts, node: Id, about: &str, (line, count): (&OutputLine<'_>, u64)) {
     let kind = ToolResultKind::CountsTrouble;
     add(facts, node, kind, about, (line, &count.to_string()));

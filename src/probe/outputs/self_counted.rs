@@ -21,6 +21,7 @@ pub(super) fn state(outputs: &[Output], facts: &mut Facts, node: Id) {
             }
             "cat" if output.has("/proc/cmdline") => iommu(output, facts, node),
             "ping" => large_lost(outputs, output, facts, node),
+            tool_output::NOT_LISTED => not_listed(output, facts, node),
             tool_output::ALIKE_ROWS => odd_row(output, facts, node),
             "ip" | "ifconfig" => one_network(outputs, output, facts, node),
             _ => {}
@@ -43,6 +44,30 @@ fn memory(output: &Output, facts: &mut Facts, node: Id) {
         }
     }
 }
+
+/// `lsmod | grep peermem` without a line below it.
+fn not_listed(output: &Output, facts: &mut Facts, node: Id) {
+    let Some(line) = output.lines().next() else {
+        return;
+    };
+    let tool = output.argv.get(1).map_or("", |tool| &**tool);
+    let words = line.text.split_once("grep ").map_or("", |(_, words)| words);
+    let wanted = words.split_whitespace().find(|word| !word.starts_with('-'));
+    let wanted = wanted.unwrap_or_default().trim_matches(['\'', '"']);
+    // What nobody wants to be there is missed by nobody.
+    if !wanted.is_empty() && !UNWANTED.iter().any(|word| wanted.contains(word)) {
+        add(
+            facts,
+            node,
+            ToolResultKind::NotListed,
+            wanted,
+            (&line, tool),
+        );
+    }
+}
+
+/// Words for which lists are searched in the hope that they are not there.
+const UNWANTED: [&str; 5] = ["nouveau", "down", "Down", "DOWN", "downgraded"];
 
 /// The row that is unlike the others.
 fn odd_row(output: &Output, facts: &mut Facts, node: Id) {
