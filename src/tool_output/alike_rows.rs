@@ -1,6 +1,9 @@
 //! Rows that begin with a device, a host or a rank and are alike but for one: what a loop, a parallel
 //! shell or a table without a heading prints. Whatever the rows say, the odd one is worth a look.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use super::Block;
 
 /// The tool of a block of these.
@@ -19,6 +22,8 @@ pub struct NamedRow<'l> {
 const LONGEST: usize = 120;
 /// From so many rows on one can be the odd one.
 const FEWEST: usize = 4;
+/// More rows are a log, and no table.
+const LONGEST_RUN: usize = 1024;
 /// Of so many blocks of a text each is stated.
 const MOST: usize = 16;
 /// Names of what is counted, and not of parts of a machine.
@@ -72,11 +77,14 @@ pub fn odd_row<'r, 'l>(rows: &'r [NamedRow<'l>]) -> Option<(&'r NamedRow<'l>, St
 }
 
 fn odd_words<'r, 'l>(rows: &'r [NamedRow<'l>]) -> Option<(&'r NamedRow<'l>, String)> {
-    let alike = |said: &str| rows.iter().filter(|row| row.said == said).count();
+    let mut alike: HashMap<&str, usize> = HashMap::new();
+    for row in rows {
+        *alike.entry(row.said).or_default() += 1;
+    }
     let most = rows
         .iter()
         .map(|row| row.said)
-        .max_by_key(|said| alike(said))?;
+        .max_by_key(|said| alike.get(said))?;
     let mut odd = rows.iter().filter(|row| row.said != most);
     let first = odd.next()?;
     odd.next().is_none().then(|| (first, most.to_owned()))
@@ -123,10 +131,19 @@ const APART: f64 = 1.5;
 /// Runs of rows outside of outputs with an odd one among them.
 pub(super) fn blocks(lines: &[(u64, &str)], outputs: &[Block]) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
-    let mut run: Vec<(u64, &str)> = Vec::new();
+    let mut run: Vec<(u64, Cow<'_, str>)> = Vec::new();
+    let mut of = None;
     let ends = std::iter::once((0, ""));
     for (number, line) in lines.iter().copied().chain(ends) {
-        let row = named_row(line);
+        let is_numbered = line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let line: Cow<'_, str> = match of.filter(|_| is_numbered) {
+            Some(what) => format!("{what}{}", line.trim_start()).into(),
+            None => {
+                of = numbered(line);
+                line.into()
+            }
+        };
+        let row = named_row(&line);
         let before = run.last().and_then(|(_, line)| named_row(line));
         let goes_on = match (&row, &before) {
             (Some(row), Some(before)) => {
@@ -139,7 +156,7 @@ pub(super) fn blocks(lines: &[(u64, &str)], outputs: &[Block]) -> Vec<Block> {
             found.extend(block(&run, outputs));
             run.clear();
         }
-        if row.is_some() {
+        if row.is_some() && run.len() <= LONGEST_RUN {
             run.push((number, line));
         }
     }
@@ -147,8 +164,20 @@ pub(super) fn blocks(lines: &[(u64, &str)], outputs: &[Block]) -> Vec<Block> {
     found
 }
 
-fn block(run: &[(u64, &str)], outputs: &[Block]) -> Option<Block> {
-    if run.len() < FEWEST {
+/// What the numbers are of that stand below a heading: `rank   avg step (s)`.
+fn numbered(heading: &str) -> Option<&'static str> {
+    let mut words = heading.split_whitespace();
+    let first = words.next()?.to_ascii_lowercase();
+    words.next()?;
+    let all = [("rank", "rank "), ("gpu", "GPU "), ("node", "node ")];
+    let known = all.iter().find(|(word, _)| *word == first);
+    known
+        .map(|(_, what)| *what)
+        .filter(|_| heading.len() <= LONGEST)
+}
+
+fn block(run: &[(u64, Cow<'_, str>)], outputs: &[Block]) -> Option<Block> {
+    if run.len() < FEWEST || run.len() > LONGEST_RUN {
         return None;
     }
     let rows: Vec<NamedRow<'_>> = run.iter().filter_map(|(_, line)| named_row(line)).collect();
@@ -173,7 +202,7 @@ fn block(run: &[(u64, &str)], outputs: &[Block]) -> Option<Block> {
         by_mark: true,
         lines: run
             .iter()
-            .map(|(number, line)| (*number, (*line).to_owned()))
+            .map(|(number, line)| (*number, line.to_string()))
             .collect(),
     })
 }

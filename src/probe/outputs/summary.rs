@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Output;
 use crate::fact::{Facts, Id, Origin, Subject, gpu, ib_fabric, node as of_node, nvlink, port};
+use crate::tool_output;
 
 /// Outputs that are named, at most.
 const NAMED: usize = 12;
@@ -38,6 +39,17 @@ pub(super) fn state_outputs(outputs: &[Output], facts: &mut Facts, node: Id) {
 fn output_name(output: &Output) -> String {
     if output.is_gpu_list() {
         return "nvidia-smi -L".to_owned();
+    }
+    let by_its_lines = match output.tool() {
+        tool_output::ALIKE_ROWS => Some("rows that are alike"),
+        tool_output::COUNTERS => Some("counters"),
+        tool_output::COUNTER_TABLE => Some("a table of counters"),
+        tool_output::SAID_SETTINGS => Some("settings in the text"),
+        tool_output::NOT_LISTED => Some("lists without what was looked for"),
+        _ => None,
+    };
+    if let Some(name) = by_its_lines {
+        return name.to_owned();
     }
     let word = match output.tool() {
         "nvidia-smi" | "ip" | "rdma" | "nft" | "tc" => output
