@@ -162,7 +162,9 @@ fn echo(output: &Output) -> Option<Echo> {
 /// A ping of large packets of which none is answered, and one of small ones to the same address of
 /// which all are.
 fn large_lost(outputs: &[Output], ping: &Output, facts: &mut Facts, node: Id) {
-    let Some(large) = echo(ping).filter(|echo| echo.lost >= 100.0 && echo.size > LARGE) else {
+    let Some(large) =
+        echo(ping).filter(|echo| echo.lost >= 100.0 && (LARGE + 1..=LARGEST).contains(&echo.size))
+    else {
         return;
     };
     let pings = outputs.iter().filter(|output| output.tool() == "ping");
@@ -176,12 +178,15 @@ fn large_lost(outputs: &[Output], ping: &Output, facts: &mut Facts, node: Id) {
         let kind = ToolResultKind::LargeLost;
         let id = add(facts, node, kind, &large.to, (&line, line.text.trim()));
         // The headers of IP and ICMP.
-        facts.set(id, tool_result::SIZE, line.known(Bytes(large.size + 28)));
+        let size = Bytes(large.size + 28);
+        facts.set(id, tool_result::SIZE, line.known(size));
     }
 }
 
 /// Ethernet's packets hold so many bytes of an echo everywhere.
 const LARGE: u64 = 1472;
+/// No packet of IP holds more.
+const LARGEST: u64 = 65_507;
 
 /// The number behind a word of a line: `bytes_sent:8192231`.
 fn behind(line: &str, key: &str) -> Option<u64> {
