@@ -42,7 +42,11 @@ fn number_behind(text: &str, word: &str) -> Option<u64> {
 
 /// `PING 10.0.0.2 (10.0.0.2) 8972(9000) bytes of data.` and what follows, for each address.
 pub(super) fn ping(output: &Output, facts: &mut Facts, node: Id) {
-    let mut of: Option<(Arc<str>, Option<u64>)> = None;
+    // The command names the other end, too, where somebody left out the first line.
+    let asked = output
+        .operand()
+        .filter(|_| !output.by_mark && output.tool() != "ibping");
+    let mut of: Option<(Arc<str>, Option<u64>)> = asked.map(|to| (to.into(), None));
     let mut said: Option<(ToolResultKind, OutputLine<'_>, Option<u64>)> = None;
     for line in output.lines() {
         let text = line.text.trim();
