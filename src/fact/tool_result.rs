@@ -109,7 +109,7 @@ words! {
         PortsLeftOut = "ports-left-out",
         /// Two interfaces are in one network, and packets to one of them may be dropped.
         OneNetwork = "one-network",
-        /// Memory counted errors that its codes do not mend.
+        /// Memory counted errors that were not corrected.
         MemoryUncorrected = "memory-uncorrected",
         /// A connection of TCP sends much of its data again.
         SentAgain = "sent-again",
