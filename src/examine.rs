@@ -7,6 +7,7 @@
 mod baseline;
 pub mod budget;
 pub mod examination;
+mod found_files;
 mod fresh_recordings;
 pub mod given;
 pub mod hosts;

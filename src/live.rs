@@ -19,6 +19,7 @@ pub mod ethtool;
 pub mod evidence;
 pub mod failure;
 pub mod files;
+pub mod flight_recorder;
 pub mod interrupts;
 pub mod job_process;
 pub mod judging_child;
@@ -44,6 +45,8 @@ mod privileges;
 pub mod processes;
 pub mod random;
 pub mod rank_process;
+mod rank_sockets;
+mod rank_stack;
 pub mod ras;
 mod recording_file;
 mod rehearsal;
@@ -61,7 +64,7 @@ pub mod user_files;
 pub mod verbs;
 pub mod worker;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -117,7 +120,11 @@ const OWN_READING: &[&str] = &[
     "port_holder",
     "process_*",
     "processes",
-    "rank_*",
+    "rank_named",
+    "rank_processes",
+    "rank_server",
+    "rank_sockets",
+    "rank_threads",
     "running_commands",
 ];
 
@@ -155,6 +162,7 @@ pub struct Live {
     nccl: Option<String>,
     bench: bool,
     ranks: Vec<u32>,
+    py_spy: Option<PathBuf>,
 }
 
 impl Live {
@@ -192,9 +200,13 @@ impl Live {
         Live { nccl, ..self }
     }
 
-    /// The same, with the processes of a running job's ranks that a person named.
-    pub fn with_ranks(self, ranks: Vec<u32>) -> Self {
-        Live { ranks, ..self }
+    /// The same, with the processes of a running job's ranks that a person named, and the py-spy that reads their stacks.
+    pub fn with_ranks(self, ranks: Vec<u32>, py_spy: Option<PathBuf>) -> Self {
+        Live {
+            ranks,
+            py_spy,
+            ..self
+        }
     }
 
     fn now(&self) -> Micros {
@@ -268,7 +280,14 @@ fn answer_call(live: &Live, call: &Call) -> Result<Answer, Refusal> {
     match (&*call.name, root) {
         // In a tree the command line can name no process.
         ("job_process", _) => return Ok(Answer::from(Value::from(live.job.unwrap_or(0)))),
-        ("rank_named", None) => return Ok(rank_process::named(&live.ranks)),
+        ("rank_named", None) => {
+            return Ok(rank_process::named(&live.ranks, live.py_spy.is_some()));
+        }
+        ("rank_stack", None) => {
+            let pid = call.number("pid").and_then(|pid| u32::try_from(pid).ok());
+            let pid = pid.ok_or_else(|| Refusal::not_asked("no pid"))?;
+            return rank_stack::ask(pid, live.py_spy.as_deref());
+        }
         ("kernel_log", Some(root)) => return kernel_log::ask_copy(root),
         ("kernel_log", None) => return kernel_log::ask(),
         ("interrupt_spread", _) => {

@@ -16,9 +16,11 @@ use super::bench::assembly::{self, Start};
 use super::bench::measuring::{self, MeasureArgs, bytes};
 use super::bench::shared_verdict::{MeasurementEnd, SharedVerdict};
 use super::input::{self, BadInput, BadUsage, bad_usage};
+use super::output::StandardError;
 use super::together::{TogetherArgs, starter};
 use super::{MeasurementFormat, output, seconds};
 use crate::check::Catalogue;
+use crate::examine::live_job;
 use crate::examine::one::Judged;
 use crate::exit::Exit;
 use crate::fact::Facts;
@@ -250,6 +252,7 @@ fn measure_users_job(args: &AblateArgs) -> anyhow::Result<Recording> {
         rounds: args.rounds,
         budget: args.time_budget.unwrap_or(Duration::MAX),
         deadline: args.deadline.unwrap_or(JOB_DEADLINE),
+        look: &|pids| live_job::look(pids, &StandardError),
     };
     measure_job(
         &mut recording,

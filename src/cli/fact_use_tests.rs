@@ -17,7 +17,9 @@ use crate::report::{self, Policy};
 use crate::source::recording::Recording;
 
 /// Facts that no check, no derivation and no command but `facts` takes, all of a subject's where it ends in a dot, and what for they are there.
-const SHOWN_ONLY: [(&str, &str); 31] = [
+const SHOWN_ONLY: [(&str, &str); 33] = [
+    ("live_rank.first", "the page of a job draws it"),
+    ("live_rank.second", "the page of a job draws it"),
     ("ib_fabric.summary", "a report names what was read by it"),
     ("shown_output.", "hosts of a text are compared by it"),
     ("cluster.tried", "the area `reach` is there by it"),

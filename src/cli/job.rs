@@ -33,6 +33,12 @@ pub struct JobArgs {
     /// Ask NCCL's RAS for the state of all ranks too, twice, where that is safe: from NCCL 2.29.2 on. Older ones can crash when they are asked; "anyway" asks them all the same
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "safe")]
     pub ras: Option<RasArg>,
+    /// Read where the ranks' Python programs stand too, with py-spy, which reads their memory while they go on; a path where it is not found by itself
+    #[arg(long, value_name = "PY-SPY", num_args = 0..=1, require_equals = true, default_missing_value = "py-spy")]
+    pub stacks: Option<PathBuf>,
+    /// Ask the flight recorder of each rank for its dump, by the pipe of TORCH_NCCL_DEBUG_INFO_PIPE_FILE, and judge the dumps: each rank writes a file
+    #[arg(long)]
+    pub dump: bool,
     /// Look at the ranks on all nodes of this running job of Slurm, over ssh
     #[arg(long, value_name = "JOB", conflicts_with_all = ["given", "hosts", "hostfile", "record"])]
     pub slurm: Option<String>,
@@ -111,6 +117,8 @@ impl JobArgs {
             interval: self.interval,
             files,
             ras: self.ras.map(RasArg::into),
+            py_spy: self.stacks.clone(),
+            dumps: self.dump,
         })
     }
 
@@ -143,6 +151,8 @@ impl JobArgs {
             doctor: self.remote.clone(),
             interval: self.interval,
             ras: self.ras.map(RasArg::into),
+            py_spy: self.stacks.clone(),
+            dumps: self.dump,
         }))
     }
 

@@ -18,7 +18,7 @@ use crate::examine::recording_text::to_text;
 use crate::examine::{log, many, one};
 use crate::exit::Exit;
 use crate::live::{self, judging_child};
-use crate::report::html::{Markup, timeline};
+use crate::report::html::{Markup, rank_strip, timeline};
 use crate::report::text::Detail;
 use crate::report::{json, text};
 use crate::source::recording::Recording;
@@ -113,7 +113,9 @@ pub(super) fn run_over(
     if args.judge.draws() {
         let mut page = Markup::default();
         page.text(|out| text::write(out, &report, Detail::default(), 100))?;
-        timeline::timeline(&mut report.drawn.above, &one::facts(&recordings).0);
+        let facts = one::facts(&recordings).0;
+        rank_strip::rank_strip(&mut report.drawn.above, &facts);
+        timeline::timeline(&mut report.drawn.above, &facts);
         report.drawn.below = page;
     }
     let text =

@@ -171,6 +171,7 @@ impl ProbeArgs {
                 "--root" => settings.root = Some(value.into()),
                 "--nccl" => settings.nccl = Some(value.into_string().ok()?),
                 "--sample" => settings.sample = Some(seconds(value.to_str()?).ok()?),
+                "--py-spy" => settings.py_spy = Some(value.into()),
                 "--places" => settings.places = Some(value.into()),
                 "--ranks" => {
                     let pids = value.to_str()?.split(',');

@@ -1,8 +1,9 @@
 //! What belongs together though neither is inside the other: a PCI function and its RDMA device, a
 //! module and what needs it, what NCCL chooses and the devices that it chooses from, what pairs of
-//! nodes accuse and what it was seen over.
+//! nodes accuse and what it was seen over, a job that was measured and its ranks.
 
 use super::Derivation;
+use crate::fact::measurement::{self, MeasurementBackend};
 use crate::fact::{Facts, Id, Subject, device, flow, function, module, suspect};
 
 /// The derivation.
@@ -11,6 +12,20 @@ pub(super) const DERIVATION: Derivation = Derivation::new(
     &["flow", "flow.interface", "module.wanted", "selection"],
     derive,
 );
+
+/// Relates the user's job that was measured with its ranks, which were looked at when a run did not end.
+fn relate_job(facts: &mut Facts, node: Id) {
+    for measurement in facts.below(node, Subject::Measurement).collect::<Vec<_>>() {
+        if facts.known(measurement, measurement::MEANS) != Some(MeasurementBackend::Job) {
+            continue;
+        }
+        for subject in [Subject::LiveJob, Subject::LiveRank] {
+            for one in facts.all(subject).collect::<Vec<_>>() {
+                facts.relate(one, measurement);
+            }
+        }
+    }
+}
 
 /// Relates functions with their devices, wanted modules with the functions and devices of their
 /// driver, NCCL's selection with all devices, and what pairs accuse with this node's ports and
@@ -43,6 +58,7 @@ pub(super) fn derive(facts: &mut Facts, node: Id) {
             }
         }
     }
+    relate_job(facts, node);
     for suspect in facts.below(node, Subject::Suspect).collect::<Vec<_>>() {
         let Some(own) = facts.known(suspect, suspect::OWN) else {
             continue;

@@ -237,6 +237,7 @@ fn ask(request: &MachineRequest, root: Option<&Path>, sink: &dyn Sink) -> Record
         nccl: request.nccl.clone(),
         job: request.job,
         ranks: Vec::new(),
+        py_spy: None,
         deadline: request.deadline(),
         probes: probes.map(|p| (p.name, p.budget)).collect(),
         program: None,

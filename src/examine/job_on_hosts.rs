@@ -1,12 +1,12 @@
 //! A running job on several nodes: each looks at its own ranks, all at about the same time, and the looks are judged as one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::budget::ClusterMemory;
 use super::hosts::packed_part;
-use super::live_job::AskRas;
+use super::live_job::{AskRas, DUMPING};
 use super::many::work_in_order;
 use super::sink::Sink;
 use super::unusable::BadInput;
@@ -15,6 +15,7 @@ use crate::live::worker::Progress;
 use crate::live::{clock, command};
 use crate::nodeset;
 use crate::probe::ranks;
+use crate::sentence::shell;
 use crate::source::recording::Recording;
 use crate::source::wire::{self, Header, Line, ProbeEnd};
 use crate::source::{Answer, Refusal};
@@ -35,6 +36,10 @@ pub struct JobOnHosts {
     pub interval: Duration,
     /// Whether NCCL's RAS is asked: on the first of them, whose process answers for all.
     pub ras: Option<AskRas>,
+    /// The py-spy of each node that reads where the ranks' Python programs stand.
+    pub py_spy: Option<PathBuf>,
+    /// Whether the flight recorders of the ranks are asked for their dumps.
+    pub dumps: bool,
 }
 
 /// What each node gave: the recording of its looks, or one that says why there is none. All are asked at once, so that the
@@ -42,14 +47,26 @@ pub struct JobOnHosts {
 pub fn gather(request: &JobOnHosts, sink: &dyn Sink) -> Vec<Recording> {
     let of = request.names.len() as u64;
     let memory = ClusterMemory::default();
+    let mut command = format!(
+        "{} job --interval {} --no-redact --record=-",
+        request.doctor,
+        request.interval.as_secs_f64()
+    );
+    if let Some(py_spy) = &request.py_spy {
+        command.push_str(&format!(
+            " --stacks={}",
+            shell::quoted(&py_spy.to_string_lossy())
+        ));
+    }
+    let mut deadline = request.interval + ASKING;
+    if request.dumps {
+        command.push_str(" --dump");
+        deadline += DUMPING;
+    }
     let remote = RemoteCommand {
         ssh: request.ssh.clone(),
-        command: format!(
-            "{} job --interval {} --no-redact --record=-",
-            request.doctor,
-            request.interval.as_secs_f64()
-        ),
-        deadline: request.interval + ASKING,
+        command,
+        deadline,
         max_output: memory.message(of),
     };
     let done = AtomicU64::new(0);

@@ -1,24 +1,32 @@
 //! A running job on this node: how it is recorded, with what its ranks left in files.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::found_files::FoundFiles;
 use super::recorded_input::read_logs;
 use super::sink::Sink;
 use super::unusable::BadInput;
-use serde_json::{Value, json};
-
-use crate::fact::{Facts, Subject, live_job};
+use crate::fact::{Facts, Subject, live_job, live_rank};
 use crate::left_out::LeftOut;
+use crate::live::flight_recorder::FlightRecorder;
 use crate::live::worker::{self, Plan};
-use crate::live::{job_process, log, ras};
+use crate::live::{clock, job_process, ras};
 use crate::probe::{OF_JOBS, nccl_log, ranks};
 use crate::source::recording::Recording;
 use crate::source::wire::{Header, Line};
-use crate::source::{Answer, Reply};
 
 /// Time for the questions beside the pause between the two looks.
 const ASKING: Duration = Duration::from_secs(60);
+/// Between the two looks at a job that is about to be ended.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Time for the ranks to write their dumps.
+pub(super) const DUMPING: Duration = Duration::from_secs(15);
+/// Ranks without a dump that are named.
+const NAMED: usize = 8;
 
 /// A running job on this node.
 #[derive(Clone, Debug)]
@@ -31,6 +39,10 @@ pub struct LiveJobRequest {
     pub files: Vec<PathBuf>,
     /// Whether NCCL's RAS is asked.
     pub ras: Option<AskRas>,
+    /// The py-spy that reads where the ranks' Python programs stand, by its path or its name.
+    pub py_spy: Option<PathBuf>,
+    /// Whether the flight recorders of the ranks are asked for their dumps.
+    pub dumps: bool,
 }
 
 /// When NCCL's RAS is asked.
@@ -61,6 +73,7 @@ pub fn record(request: &LiveJobRequest, sink: &dyn Sink) -> anyhow::Result<Recor
         nccl: None,
         job: None,
         ranks: request.pids.clone(),
+        py_spy: request.py_spy.clone(),
         deadline: request.interval + ASKING,
         probes: OF_JOBS
             .iter()
@@ -77,12 +90,8 @@ pub fn record(request: &LiveJobRequest, sink: &dyn Sink) -> anyhow::Result<Recor
     } else {
         read_logs(&request.files, None)?
     };
-    if let Some(how) = request.ras {
-        let found = match may_be_asked(&seen, how) {
-            Ok(()) => ask_ras(request.interval),
-            Err(why) => FoundRas::without(why),
-        };
-        whole = found.beside(&whole);
+    if request.ras.is_some() || request.dumps {
+        whole = ask_job(request, &seen).beside(&whole);
     }
     whole.header = Header {
         log: true,
@@ -95,10 +104,51 @@ pub fn record(request: &LiveJobRequest, sink: &dyn Sink) -> anyhow::Result<Recor
     Ok(whole)
 }
 
-/// Whether RAS may be asked, by the version that the ranks have mapped; else why not.
-fn may_be_asked(seen: &Recording, how: AskRas) -> Result<(), String> {
+/// Looks twice at the processes of a job that is about to be ended, and those below them: the lines of the look, if one of them is a rank.
+pub fn look(pids: Vec<u32>, sink: &dyn Sink) -> Vec<Line> {
+    let request = LiveJobRequest {
+        pids,
+        interval: PAUSE,
+        files: Vec::new(),
+        ras: None,
+        py_spy: None,
+        dumps: false,
+    };
+    let Ok(recording) = record(&request, sink) else {
+        return Vec::new();
+    };
+    let lines = if ranks::has_ranks(&recording) {
+        recording.to_lines()
+    } else {
+        Vec::new()
+    };
+    let of_look =
+        |line: &Line| matches!(line, Line::Reply { probe, .. } if **probe == *ranks::PROBE.name);
+    lines.into_iter().filter(of_look).collect()
+}
+
+/// What the job gives that is asked itself.
+fn ask_job(request: &LiveJobRequest, seen: &Recording) -> FoundFiles {
     let mut facts = Facts::new();
     ranks::establish([seen], &mut facts);
+    let pids = facts.all(Subject::LiveRank);
+    let pids = pids.filter_map(|rank| facts.known(rank, live_rank::PID));
+    let pids: Vec<u32> = pids.filter_map(|pid| u32::try_from(pid).ok()).collect();
+    let mut found = FoundFiles::default();
+    if request.dumps {
+        ask_recorders(&pids, &mut found);
+    }
+    if let Some(how) = request.ras {
+        match may_be_asked(&facts, how) {
+            Ok(()) => ask_ras(request.interval, &pids, &mut found),
+            Err(why) => found.lacks(no_status(why)),
+        }
+    }
+    found
+}
+
+/// Whether RAS may be asked, by the version that the ranks have mapped; else why not.
+fn may_be_asked(facts: &Facts, how: AskRas) -> Result<(), String> {
     let job = facts.all(Subject::LiveJob).next();
     let version = job.and_then(|job| facts.known(job, live_job::NCCL_VERSION));
     let numbers = version.as_deref().map(numbers_of);
@@ -118,80 +168,65 @@ fn numbers_of(version: &str) -> Vec<u64> {
     parts.map_while(|part| part.parse().ok()).collect()
 }
 
-/// What RAS said, as files of a recording.
-#[derive(Default)]
-struct FoundRas {
-    names: Vec<Value>,
-    lines: Vec<Line>,
-    left_out: Vec<LeftOut>,
-}
-
 /// Two statuses, so far apart: one shows how the ranks stand, two whether they move.
-fn ask_ras(pause: Duration) -> FoundRas {
-    let address = ras::address();
-    let mut found = FoundRas::default();
+fn ask_ras(pause: Duration, pids: &[u32], found: &mut FoundFiles) {
+    let address = ras::address(pids);
     for look in 1..=2 {
         if look == 2 {
             std::thread::sleep(pause);
         }
         match ras::status(&address) {
             Ok(bytes) => found.add(&format!("RAS at {address}, {look}"), bytes),
-            Err(error) => return FoundRas::without(format!("at {address}: {error}")),
+            Err(error) => {
+                return found.lacks(no_status(format!("at {address}: {error}")));
+            }
         }
     }
-    found
 }
 
-impl FoundRas {
-    fn without(why: String) -> Self {
-        FoundRas {
-            left_out: vec![LeftOut::counted(1, "status of NCCL's RAS", why)],
-            ..FoundRas::default()
-        }
-    }
+fn no_status(why: String) -> LeftOut {
+    LeftOut::counted(1, "status of NCCL's RAS", why)
+}
 
-    fn add(&mut self, name: &str, status: Vec<u8>) {
-        let (question, digest) = (nccl_log::file(name), log::digest(status));
-        self.lines
-            .push(Line::of(nccl_log::NAME, question, &digest, 0));
-        self.names.push(name.into());
-    }
-
-    /// The recording of files with these among them.
-    fn beside(self, files: &Recording) -> Recording {
-        let mut whole = Recording::new(files.header.clone());
-        for mut line in files.to_lines() {
-            if let Line::Reply {
-                question, reply, ..
-            } = &mut line
-                && *question == nccl_log::files()
-            {
-                self.list_in(reply);
+/// The dumps of all ranks, which write them at the same time.
+fn ask_recorders(pids: &[u32], found: &mut FoundFiles) {
+    let until = clock::now() + DUMPING;
+    let ask = |pid: u32| {
+        let recorder = FlightRecorder::of_rank(pid).map_err(|why| (None, why))?;
+        let dump = recorder.dump(until);
+        dump.map_err(|why| (Some(recorder.rank), why))
+    };
+    let asked = std::thread::scope(|scope| {
+        let each: Vec<_> = pids
+            .iter()
+            .map(|pid| scope.spawn(move || ask(*pid)))
+            .collect();
+        let ended = each.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended.filter_map(Result::ok).collect::<Vec<_>>()
+    });
+    let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for one in asked {
+        match one {
+            Ok((name, bytes)) => found.add(&name, bytes),
+            Err((rank, why)) => {
+                let rank = rank.map_or("a process".to_owned(), |rank| format!("rank {rank}"));
+                lacking.entry(why).or_default().push(rank);
             }
-            whole.add(line);
         }
-        for line in self.lines {
-            whole.add(line);
-        }
-        whole
     }
-
-    fn list_in(&self, reply: &mut Reply) {
-        let Ok(Answer::Value(said)) = &reply.said else {
-            return;
+    for (why, ranks) in lacking {
+        let count = ranks.len() as u64;
+        let who = ranks.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+        let more = count.saturating_sub(NAMED as u64);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
         };
-        let mut said = (**said).clone();
-        if let Some(files) = said.get_mut("files").and_then(Value::as_array_mut) {
-            files.extend(self.names.iter().cloned());
-        }
-        let left_out = json!(self.left_out);
-        match (
-            said.get_mut("left_out").and_then(Value::as_array_mut),
-            left_out,
-        ) {
-            (Some(all), Value::Array(more)) => all.extend(more),
-            (_, left_out) => said["left_out"] = left_out,
-        }
-        reply.said = Ok(Answer::from(said));
+        found.lacks(LeftOut::counted(
+            count,
+            "flight recorder's dump",
+            format!("{who}{more}: {why}"),
+        ));
     }
 }

@@ -339,9 +339,7 @@ impl<'c> Cluster<'c> {
     pub(super) fn report(self, policy: &Policy) -> Report {
         let catalogue = self.catalogue;
         let mut facts = Facts::within(catalogue.limits.clone());
-        for log in &self.logs {
-            probe::nccl_log::establish(log, &mut facts);
-        }
+        probe::nccl_log::establish_all(&self.logs, &mut facts);
         probe::ranks::establish(&self.logs, &mut facts);
         let none = Origin::derived("no log was given");
         for subject in [

@@ -76,10 +76,8 @@ pub fn facts(recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
 pub fn facts_within(limits: Limits, recordings: &[Recording]) -> (Facts, Vec<RecordedNode>) {
     let mut facts = Facts::within(limits);
     let (logs, machines): (Vec<_>, Vec<_>) = recordings.iter().partition(|r| r.header.log);
-    for log in &logs {
-        probe::nccl_log::establish(log, &mut facts);
-    }
-    probe::ranks::establish(logs.iter().copied(), &mut facts);
+    probe::nccl_log::establish_all(logs.iter().copied(), &mut facts);
+    probe::ranks::establish(recordings, &mut facts);
     if machines.is_empty() && logs.is_empty() {
         let origin = Origin::derived("no node was given");
         facts.set_members(Subject::Node, Facts::CLUSTER, Membership::Known(origin));

@@ -109,6 +109,8 @@ limits! {
     RANK_CPU: Percent = RANKS_NOT_MOVING_CPU;
     /// A rank that moves less data between two looks moves none.
     RANK_DATA: Bytes = RANKS_NOT_MOVING_DATA;
+    /// How many times as much of a CPU as each other one a rank uses that these wait for, where they run now and then.
+    RANK_ALONE: u64 = RANKS_NOT_MOVING_ALONE;
     /// A GPU in which kernels run for less of the time is idle.
     GPU_IDLE_BELOW: Percent = RANKS_NOT_MOVING_GPU_IDLE;
     /// The share of time from which a kernel that reads and writes nothing spins.

@@ -16,6 +16,8 @@ subject! {
     STANDS_STILL: bool = "stands_still" from "ranks";
     /// In what the ranks wait: `4 ranks wait in recv`.
     WAITS: Arc<str> = "waits" from "ranks";
+    /// Where the Python programs of its ranks stand: `3 in all_reduce, called by step (train.py:88), 1 in load (data.py:7)`.
+    STACKS: Arc<str> = "stacks" from "ranks";
     /// The ranks that the launcher started on a node that was looked at and that have no process in
     /// either look: `rank 2`.
     MISSING: Arc<str> = "missing" from "ranks";

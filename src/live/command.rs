@@ -1,6 +1,7 @@
 //! Commands, by argument vector, without a shell.
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -22,24 +23,34 @@ fn limit(program: &str) -> u64 {
 }
 
 /// Where system tools live; a user's own directories are not looked in, since the doctor may run as root.
-const PATH: &str =
+pub(super) const PATH: &str =
     "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin";
 
 /// Runs a command and gives its standard output. The budget is the probe's: its process group is killed as one.
+pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
+    let Some((name, args)) = argv.split_first() else {
+        return Err(Refusal::CommandMissing);
+    };
+    let program = find(name, PATH).ok_or(Refusal::CommandMissing)?;
+    run_program(&program, args, limit(name))
+}
+
+/// The first file of this name that can be run, in these directories.
+pub(super) fn find(name: &str, directories: &str) -> Option<PathBuf> {
+    let mut places = directories.split(':').map(|dir| Path::new(dir).join(name));
+    places.find(|place| rustix::fs::access(place, rustix::fs::Access::EXEC_OK).is_ok())
+}
+
+/// Runs this program and gives its standard output, of which it may have so many bytes.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place where the machine's tools are run"
 )]
-pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
-    let Some((program, args)) = argv.split_first() else {
-        return Err(Refusal::CommandMissing);
-    };
-    let limit = limit(program);
-    let program = PATH
-        .split(':')
-        .map(|dir| std::path::Path::new(dir).join(&**program))
-        .find(|candidate| rustix::fs::access(candidate, rustix::fs::Access::EXEC_OK).is_ok())
-        .ok_or(Refusal::CommandMissing)?;
+pub(super) fn run_program(
+    program: &Path,
+    args: &[Arc<str>],
+    limit: u64,
+) -> Result<Answer, Refusal> {
     let mut child = Command::new(program)
         .args(args.iter().map(|a| &**a))
         .env_clear()
@@ -89,7 +100,7 @@ pub fn run(argv: &[Arc<str>]) -> Result<Answer, Refusal> {
             ))
         }
         None => Err(Refusal::Crash(
-            format!("{} was killed by a signal", argv[0]).into(),
+            format!("{} was killed by a signal", program.display()).into(),
         )),
     }
 }

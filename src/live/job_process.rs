@@ -28,6 +28,15 @@ pub fn exists(pid: u32) -> bool {
     rustix::fs::stat(format!("/proc/{pid}")).is_ok()
 }
 
+/// The processes that this one started and that run.
+pub fn children(pid: u32) -> Vec<u32> {
+    let list = super::files::text(None, &format!("/proc/{pid}/task/{pid}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
 /// Answers `process_env` (pid, prefixes separated by commas), `process_libraries` (pid), `process_files` (pid).
 ///
 /// All three need to be the process's user, or root.

@@ -2,27 +2,24 @@
 //! read from /proc; nothing is attached to a process, and none is stopped or signalled.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use rustix::fs::{Dir, Mode, OFlags};
 use serde_json::{Map, Value, json};
 
 use super::files;
-use super::job_process::{ENVIRONMENT, at_most, open, read_whole};
-use super::system_call;
+use super::job_process::{ENVIRONMENT, open, read_whole};
+use super::{rank_sockets, system_call};
 use crate::launch;
 use crate::source::question::Call;
 use crate::source::{Answer, Errno, Refusal};
 
 /// Threads of a process that are looked at.
 const THREADS: usize = 4096;
-/// Descriptors of a process that are looked at.
-const DESCRIPTORS: usize = 65_536;
 /// Functions of a kernel stack that are told: those above lead to what it waits for.
 const FRAMES: usize = 8;
 
-/// Answers `rank_processes` (pids separated by commas), `rank_threads` (pid), `rank_sockets` (pid).
+/// Answers `rank_processes` (pids separated by commas), `rank_threads` (pid), `rank_sockets` (pid), `rank_server` (pid, device).
 ///
 /// What the kernel withholds of a process is a member `withheld` with the names of the files.
 pub fn ask(call: &Call) -> Result<Answer, Refusal> {
@@ -33,14 +30,22 @@ pub fn ask(call: &Call) -> Result<Answer, Refusal> {
     let pid = pid.ok_or_else(|| Refusal::not_asked("no pid"))?;
     match &*call.name {
         "rank_threads" => Ok(Answer::from(threads(pid)?)),
-        "rank_sockets" => Ok(Answer::from(sockets(pid)?)),
+        "rank_sockets" => Ok(Answer::from(rank_sockets::of_process(pid)?)),
+        "rank_server" => {
+            let device = call.text("device").unwrap_or("");
+            Ok(Answer::from(rank_sockets::with_server(pid, device)?))
+        }
         name => Err(Refusal::unknown_call(name)),
     }
 }
 
-/// The numbers of the processes that the command line named.
-pub fn named(pids: &[u32]) -> Answer {
-    Answer::from(json!({ "pids": pids }))
+/// The numbers of the processes that the command line named, and whether it asks for their stacks.
+pub fn named(pids: &[u32], with_stacks: bool) -> Answer {
+    let mut said = json!({ "pids": pids });
+    if with_stacks {
+        said["stacks"] = true.into();
+    }
+    Answer::from(said)
 }
 
 /// What `/proc/PID/stat` says of a process or a thread (proc_pid_stat(5)).
@@ -50,6 +55,8 @@ struct Stat {
     parent: u32,
     major_faults: u64,
     started: u64,
+    /// How long it waited for the disk, in clock ticks; 0 where nobody counts that (`kernel.task_delayacct`).
+    disk_ticks: u64,
 }
 
 impl Stat {
@@ -64,6 +71,7 @@ impl Stat {
             parent: u32::try_from(number(1)?).ok()?,
             major_faults: number(9)?,
             started: number(19)?,
+            disk_ticks: number(39).unwrap_or(0),
         })
     }
 }
@@ -88,16 +96,26 @@ fn numbers(path: &str) -> Result<Vec<u32>, Refusal> {
 
 /// What of the environment tells which rank a process is, and of which job.
 fn launch_variables(pid: u32) -> Result<Map<String, Value>, Refusal> {
+    let wanted: BTreeSet<&str> = launch::numbers().chain(launch::jobs()).collect();
+    let found = variables(pid, |name| wanted.contains(name))?;
+    let found = found.into_iter();
+    Ok(found.map(|(name, value)| (name, value.into())).collect())
+}
+
+/// The variables of a process that are wanted.
+pub(super) fn variables(
+    pid: u32,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<BTreeMap<String, String>, Refusal> {
     let file = std::fs::File::from(open(u64::from(pid), "environ", OFlags::RDONLY)?);
     let bytes = read_whole(file, ENVIRONMENT)?;
-    let wanted: BTreeSet<&str> = launch::numbers().chain(launch::jobs()).collect();
-    let mut found = Map::new();
+    let mut found = BTreeMap::new();
     for variable in bytes.split(|byte| *byte == 0) {
         let text = String::from_utf8_lossy(variable);
         if let Some((name, value)) = text.split_once('=')
-            && wanted.contains(name)
+            && is_wanted(name)
         {
-            found.insert(name.to_owned(), value.into());
+            found.insert(name.to_owned(), value.to_owned());
         }
     }
     Ok(found)
@@ -202,7 +220,7 @@ impl ProcessFiles {
     }
 }
 
-/// `{"pid","state","major_faults","io":{…},"threads":[{"tid","name","state","cpu_ns","slices",
+/// `{"pid","state","major_faults","disk_ticks","swapped_kib","io":{…},"threads":[{"tid","name","state","cpu_ns","slices",
 /// "waits_in","call","file","stack"}]}`.
 fn threads(pid: u32) -> Result<Value, Refusal> {
     let dir = format!("/proc/{pid}");
@@ -227,11 +245,22 @@ fn threads(pid: u32) -> Result<Value, Refusal> {
         "pid": pid,
         "state": stat.state,
         "major_faults": stat.major_faults,
+        "disk_ticks": stat.disk_ticks,
+        "swapped_kib": swapped(&dir),
         "io": counts,
         "threads": told,
         "left_out": tids.len().saturating_sub(THREADS),
         "withheld": reader.withheld,
     }))
+}
+
+/// What of a process's memory is swapped out, in KiB (`VmSwap` of proc_pid_status(5)).
+fn swapped(dir: &str) -> Option<u64> {
+    let status = files::text(None, &format!("{dir}/status"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmSwap:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 fn thread(dir: &str, tid: u32, reader: &mut ProcessFiles) -> Option<Value> {
@@ -281,93 +310,4 @@ fn thread(dir: &str, tid: u32, reader: &mut ProcessFiles) -> Option<Value> {
 fn function(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("] ")?;
     rest.split('+').next()
-}
-
-/// `{"sockets":[{"inode","local","peer","timer","unacknowledged","unread","retransmits"}]}`: the
-/// TCP connections that a process has open.
-fn sockets(pid: u32) -> Result<Value, Refusal> {
-    let own = open(u64::from(pid), "fd", OFlags::RDONLY | OFlags::DIRECTORY)?;
-    let mut inodes = BTreeSet::new();
-    let entries = Dir::read_from(&own).map_err(std::io::Error::from)?;
-    for entry in at_most(entries, DESCRIPTORS) {
-        let entry = entry?;
-        let Ok(target) = rustix::fs::readlinkat(&own, entry.file_name(), Vec::new()) else {
-            continue;
-        };
-        let target = target.to_string_lossy();
-        let inode = target.strip_prefix("socket:[");
-        let inode = inode.and_then(|rest| rest.strip_suffix(']')?.parse::<u64>().ok());
-        inodes.extend(inode);
-    }
-    let mut told = Vec::new();
-    for table in ["tcp", "tcp6"] {
-        let text = match files::read(None, &format!("/proc/{pid}/net/{table}")) {
-            Ok(Answer::Text(text)) => text,
-            Err(Refusal::Errno(Errno::ENOENT)) => continue,
-            said => return Err(said.err().unwrap_or(Refusal::TooLarge)),
-        };
-        for line in text.lines().skip(1) {
-            told.extend(
-                connection(line)
-                    .filter(|one| inodes.contains(&one.inode))
-                    .map(json_of),
-            );
-        }
-    }
-    Ok(json!({ "sockets": told }))
-}
-
-/// A line of /proc/net/tcp (proc_pid_net(5)).
-struct Connection {
-    inode: u64,
-    local: SocketAddr,
-    peer: SocketAddr,
-    /// 1 while data or the beginning is sent again, 4 while a full receiver is asked for room.
-    timer: u64,
-    unacknowledged: u64,
-    unread: u64,
-    retransmits: u64,
-}
-
-fn json_of(one: Connection) -> Value {
-    json!({
-        "inode": one.inode,
-        "local": one.local.to_string(),
-        "peer": one.peer.to_string(),
-        "timer": one.timer,
-        "unacknowledged": one.unacknowledged,
-        "unread": one.unread,
-        "retransmits": one.retransmits,
-    })
-}
-
-fn connection(line: &str) -> Option<Connection> {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (sent, received) = fields.get(4)?.split_once(':')?;
-    let (timer, _) = fields.get(5)?.split_once(':')?;
-    Some(Connection {
-        inode: fields.get(9)?.parse().ok()?,
-        local: address(fields.get(1)?)?,
-        peer: address(fields.get(2)?)?,
-        timer: hex(timer)?,
-        unacknowledged: hex(sent)?,
-        unread: hex(received)?,
-        retransmits: hex(fields.get(6)?)?,
-    })
-}
-
-/// `0100007F:1F90`: each 32 bits in the byte order of the machine.
-fn address(text: &str) -> Option<SocketAddr> {
-    let (digits, port) = text.split_once(':')?;
-    let mut bytes = Vec::new();
-    for at in (0..digits.len()).step_by(8) {
-        let word = u32::from_str_radix(digits.get(at..at + 8)?, 16).ok()?;
-        bytes.extend(word.to_ne_bytes());
-    }
-    let ip = match bytes.len() {
-        4 => IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)),
-        _ => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?)).to_canonical(),
-    };
-    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }

@@ -9,9 +9,11 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::environment;
+use super::rank_process::variables;
 
 /// Where RAS listens, unless NCCL_RAS_ADDR says otherwise (`NCCL_RAS_CLIENT_PORT`, `src/ras/ras_internal.h`).
 const ADDRESS: &str = "localhost:28028";
+const VARIABLE: &str = "NCCL_RAS_ADDR";
 /// The protocol's version that NCCL 2.24 to 2.32 speak.
 const PROTOCOL: u32 = 2;
 /// For how many seconds RAS waits for ranks that do not answer.
@@ -19,9 +21,16 @@ const TIMEOUT: u64 = 5;
 /// Bytes of a status: that of 16,000 ranks has a tenth of it.
 const LARGEST: u64 = 64 << 20;
 
-/// Where RAS is asked.
-pub fn address() -> String {
-    environment::variable("NCCL_RAS_ADDR").unwrap_or_else(|| ADDRESS.to_owned())
+/// Where RAS is asked: where this environment says, or else that of one of these processes, which listen there.
+pub fn address(pids: &[u32]) -> String {
+    let own = environment::variable(VARIABLE);
+    let of_process = |pid: &u32| {
+        variables(*pid, |name| name == VARIABLE)
+            .ok()?
+            .remove(VARIABLE)
+    };
+    let said = own.or_else(|| pids.iter().find_map(of_process));
+    said.unwrap_or_else(|| ADDRESS.to_owned())
 }
 
 /// The status of the job as JSON. As text it is never asked for: processes crash that are asked so while they initialise (nccl#2346).

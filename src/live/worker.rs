@@ -44,6 +44,8 @@ pub struct Plan {
     pub job: Option<u32>,
     /// The processes of a running job's ranks that a person named.
     pub ranks: Vec<u32>,
+    /// The py-spy that reads where their Python programs stand, by its path or its name.
+    pub py_spy: Option<PathBuf>,
     /// When the recording ends, whatever is still open.
     pub deadline: Duration,
     /// The probes: name, and for how long each may be silent.
@@ -352,6 +354,9 @@ fn start(
             let ranks: Vec<String> = plan.ranks.iter().map(u32::to_string).collect();
             command.arg("--ranks").arg(ranks.join(","));
         }
+        if let Some(py_spy) = &plan.py_spy {
+            command.arg("--py-spy").arg(py_spy);
+        }
         if let Some(path) = places.and_then(Places::path) {
             command.arg("--places").arg(path);
         }
@@ -562,6 +567,8 @@ pub struct ChildSettings {
     pub job: Option<u32>,
     /// The processes of a running job's ranks that a person named.
     pub ranks: Vec<u32>,
+    /// The py-spy that reads where their Python programs stand.
+    pub py_spy: Option<PathBuf>,
     /// The NCCL library, or its version, that a person named.
     pub nccl: Option<String>,
     /// The table of where the children of a run ask.
@@ -604,7 +611,7 @@ pub fn child(
             None => Live::machine(started.at_ns, started.sample, started.job),
         }
         .with_nccl(started.nccl.clone())
-        .with_ranks(started.ranks.clone());
+        .with_ranks(started.ranks.clone(), started.py_spy.clone());
         let sink = Arc::clone(&outlet);
         let recorder = Recorder::new(
             WatchedSource {

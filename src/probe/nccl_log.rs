@@ -14,6 +14,7 @@ mod errno;
 mod events;
 mod fields;
 mod hosts;
+mod job_files;
 mod line;
 mod listed;
 mod nodes;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 use self::communicator::{Communicators, ProcessKey, Runs, Span};
 use self::fields::Fields;
+pub use self::job_files::establish_all;
 use self::line::{Line, Writer};
 use self::outcome::RunExtents;
 use super::Ask;

@@ -9,6 +9,8 @@
 //! gpu_load     what the GPUs of the ranks did meanwhile
 //! queue_pairs  the queue pairs of processes, and those in error
 //! wait         what a process waits for, in words and by kind
+//! mounts       the mounts that it sees, and how their servers stand
+//! stack        where its Python program stands
 //! standing     which rank is at fault, or differs from the others
 //! whole_job    a job's parts on all nodes that were looked at, and its facts
 //! ```
@@ -20,9 +22,11 @@
 mod found;
 mod gpu_load;
 mod look;
+mod mounts;
 mod node_look;
 mod queue_pairs;
 mod rails;
+mod stack;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -50,6 +54,14 @@ const GPUS: u64 = 64;
 /// Whether a recording holds a running job, or says why a node gave none.
 pub fn is_in(recording: &Recording) -> bool {
     recording.times_asked(PROBE.name, &named()) > 0 || recording.ended(PROBE.name).is_some()
+}
+
+/// Whether a process of a recording is a rank by the variables of a launcher.
+pub fn has_ranks(recording: &Recording) -> bool {
+    let mut facts = Facts::new();
+    establish([recording], &mut facts);
+    let jobs: Vec<Id> = facts.all(Subject::LiveJob).collect();
+    jobs.iter().any(|job| facts.name(*job) != found::NAMELESS)
 }
 
 /// States what the recordings say of running jobs, in `facts`: each is of a node, and the parts of a job on several nodes are

@@ -5,6 +5,7 @@ mod cluster;
 mod findings;
 pub mod marks;
 pub mod markup;
+pub mod rank_strip;
 pub mod timeline;
 
 use std::fmt::Display;

@@ -581,6 +581,13 @@ impl Recording {
         entries.filter(|e| &*e.probe == probe).count() as u32
     }
 
+    /// The first reply that a probe got to a question.
+    pub fn first_reply(&self, probe: &str, question: &Question) -> Option<&Reply> {
+        let entries = self.questions.get(question)?;
+        let first = entries.iter().find(|e| &*e.probe == probe);
+        first.map(|entry| &entry.reply)
+    }
+
     /// All replies, each with its question, in the order in which the questions were first asked.
     pub fn replies(&self) -> impl Iterator<Item = (&Question, &Reply)> {
         let each = self.questions.iter();

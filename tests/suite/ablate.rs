@@ -1,9 +1,10 @@
 //! `rdma-doctor ablate`: from the figures of arms to the cause.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::Scratch;
+use crate::place::{self, Scratch};
 use crate::process::{self, lives, wait_for_file, wait_until};
 use rustix::process::Signal;
 
@@ -231,6 +232,38 @@ fn without_nccl_arms_change_the_connections() {
             .filter(|line| line.contains(&question) && line.contains(said));
         assert_eq!(ranks.count(), 2, "{arm}");
     }
+}
+
+#[test]
+fn the_rank_that_a_run_of_the_job_hung_for_is_named() {
+    let folder = Scratch::new("hung-job");
+    let rank = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/running_jobs/rank.py");
+    let script = format!(
+        "mkdir {0}/$$
+         for rank in 0 1 2 3; do
+             deed=; if [ $rank = 2 ]; then deed=sleep; fi
+             RANK=$rank LOCAL_RANK=$rank python3 {1} {0}/$$ \"$deed\" 7 &
+         done
+         wait",
+        folder.display(),
+        rank.display()
+    );
+    let output = Command::new(place::doctor())
+        .args(["ablate", "--rounds", "1", "--deadline", "5", "--"])
+        .args(["sh", "-c", &script])
+        .env("WORLD_SIZE", "4")
+        .env("LOCAL_WORLD_SIZE", "4")
+        .env("MASTER_ADDR", "127.0.0.1")
+        .env("MASTER_PORT", "29500")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let headline = said.lines().next().unwrap();
+    assert!(headline.starts_with("ERROR rank 2 (pid "), "{said}");
+    let end = ") sleeps (nanosleep); the other 3 wait in recv and did not move";
+    assert!(headline.ends_with(end), "{said}");
+    assert!(said.contains("a run of baseline hung"), "{said}");
+    assert_eq!(output.status.code(), Some(2), "{said}");
 }
 
 /// A worker of torchrun: it sums over gloo, leaves a process in a session of its own, and writes down who they are.

@@ -114,7 +114,7 @@ const LEAVES: [(&str, &[&str]); 11] = [
 /// The layers of `examine`: a module imports only what is in layers below its own.
 const LAYERS: [&[&str]; 10] = [
     &["sink", "recording_text"],
-    &["unusable", "ways_message"],
+    &["unusable", "ways_message", "found_files"],
     &["recorded_input"],
     &["given", "fresh_recordings"],
     &["one"],

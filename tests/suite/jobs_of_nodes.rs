@@ -12,21 +12,58 @@ use crate::namespaces::shell;
 use crate::place::{Scratch, doctor, unique};
 use crate::process::{wait_for_file, wait_until};
 use crate::running_jobs::Said;
+use crate::stalls;
 
 /// How many ranks each node has.
-const EACH: usize = 2;
+pub(crate) const EACH: usize = 2;
 /// How many nodes.
 const NODES: usize = 3;
 
+/// The program of a job's ranks.
+#[derive(Clone, Copy)]
+pub(crate) struct Program {
+    /// The interpreter.
+    pub(crate) python: &'static str,
+    /// The script, below `tests/suite/running_jobs`.
+    pub(crate) script: &'static str,
+}
+
+const RING: Program = Program {
+    python: "python3",
+    script: "rank.py",
+};
+
+/// A program, and what rank 3 does in it.
+#[derive(Clone, Copy)]
+struct Deed<'d> {
+    program: Program,
+    deed: &'d str,
+    /// Where the dumps lie that the flight recorders of the ranks write when they are asked.
+    dumps: Option<&'d Path>,
+}
+
 /// Three nodes with two ranks each; all ends with it.
-struct Nodes {
-    folder: Scratch,
+pub(crate) struct Nodes {
+    pub(crate) folder: Scratch,
     all: Vec<Child>,
 }
 
 impl Nodes {
     /// `None` where no namespaces can be made. `deed` is what rank 3 does after some steps.
     fn start(deed: &str) -> Option<Self> {
+        Self::start_program(RING, deed)
+    }
+
+    /// The same of another program.
+    pub(crate) fn start_program(program: Program, deed: &str) -> Option<Self> {
+        Self::start_deed(Deed {
+            program,
+            deed,
+            dumps: None,
+        })
+    }
+
+    fn start_deed(does: Deed<'_>) -> Option<Self> {
         let (can, why) = shell("unshare --pid --fork --uts --mount-proc true");
         if !can {
             let _ = writeln!(std::io::stderr(), "skipped: no namespaces: {why}");
@@ -41,32 +78,32 @@ impl Nodes {
         std::fs::write(&reach, script).unwrap();
         std::fs::set_permissions(&reach, std::fs::Permissions::from_mode(0o755)).unwrap();
         let run = unique("rd-nodes");
-        let start = |node: usize| start_node(&folder, node, deed, &run);
+        let start = |node: usize| start_node(&folder, node, does, &run);
         let all = (1..=NODES).map(start).collect();
         Some(Nodes { folder, all })
     }
 
     /// Waits until all ranks have made steps.
-    fn works(&self) {
+    pub(crate) fn works(&self) {
         for rank in 0..EACH * NODES {
             wait_for_file(&self.folder.join(format!("step.{rank}")));
         }
     }
 
     /// The number of a rank's process on its node.
-    fn pid(&self, rank: usize) -> String {
+    pub(crate) fn pid(&self, rank: usize) -> String {
         let path = self.folder.join(format!("pid.{rank}"));
         std::fs::read_to_string(path).unwrap().trim().to_owned()
     }
 
-    fn on(&self, node: usize, command: &str) -> bool {
+    pub(crate) fn on(&self, node: usize, command: &str) -> bool {
         let mut reach = Command::new(self.folder.join("reach"));
         let status = reach.arg(format!("n{node}")).arg(command).status();
         status.unwrap().success()
     }
 
     /// Waits until the processes of these ranks do not run.
-    fn wait(&self, ranks: &[usize]) {
+    pub(crate) fn wait(&self, ranks: &[usize]) {
         for rank in ranks {
             let pid = self.pid(*rank);
             let look = format!(
@@ -79,13 +116,19 @@ impl Nodes {
     }
 
     /// What is said of the job on all nodes, and of what was kept of it.
-    fn said(&self, hosts: &str) -> Said {
+    pub(crate) fn said(&self, hosts: &str) -> Said {
+        self.said_with(hosts, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn said_with(&self, hosts: &str, options: &[&str]) -> Said {
         let kept = self.folder.join("kept");
-        std::fs::create_dir(&kept).unwrap();
+        std::fs::create_dir_all(&kept).unwrap();
         let reach = self.folder.join("reach");
         let live = Said::run(|command| {
-            let options = ["job", "--interval", "1", "--no-redact", "--hosts", hosts];
-            let command = command.args(options).arg("--ssh").arg(&reach);
+            let command = command.args(["job", "--interval", "1", "--no-redact"]);
+            let command = command.args(options).args(["--hosts", hosts]);
+            let command = command.arg("--ssh").arg(&reach);
             let command = command.arg("--remote").arg(doctor());
             command.arg("--record-dir").arg(&kept)
         });
@@ -106,20 +149,30 @@ impl Drop for Nodes {
     }
 }
 
-fn start_node(folder: &Path, node: usize, deed: &str, run: &str) -> Child {
-    let rank = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/running_jobs/rank.py");
-    let (folder, rank) = (folder.display(), rank.display());
+fn start_node(folder: &Path, node: usize, does: Deed<'_>, run: &str) -> Child {
+    let Deed { program, deed, .. } = does;
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/running_jobs");
+    let rank = scripts.join(program.script);
+    let (folder, rank, python) = (folder.display(), rank.display(), program.python);
     let script = format!(
         "hostname n{node}; for local in 0 1; do
              export LOCAL_RANK=$local RANK=$((({node} - 1) * {EACH} + local))
              deed=; if [ $RANK = 3 ]; then deed={deed}; fi
-             python3 {rank} {folder} \"$deed\" 7 &
+             {python} {rank} {folder} \"$deed\" 7 &
              echo $! > {folder}/pid.$RANK
          done
          unset RANK LOCAL_RANK
          exec sleep 1000"
     );
-    let child = Command::new("unshare")
+    let mut command = Command::new("unshare");
+    if let Some(dumps) = does.dumps {
+        let prefix = Path::new(&folder.to_string()).join("trace_");
+        command
+            .env("DUMPS", dumps)
+            .env("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", &prefix)
+            .env("TORCH_FR_DUMP_TEMP_FILE", &prefix);
+    }
+    let child = command
         .args(["--pid", "--fork", "--kill-child", "--uts", "--mount-proc"])
         .args(["sh", "-c", &script])
         .env("WORLD_SIZE", (EACH * NODES).to_string())
@@ -227,4 +280,31 @@ fn nodes_that_were_left_out_are_said() {
         "{}",
         said.all
     );
+}
+
+#[test]
+fn the_flight_recorders_of_all_nodes_are_read_together() {
+    let dumps = Scratch::new("dumps");
+    stalls::without_rank_2((EACH * NODES) as u32).write(&dumps);
+    let nodes = Nodes::start_deed(Deed {
+        program: RING,
+        deed: "sleep",
+        dumps: Some(&dumps),
+    });
+    let Some(nodes) = nodes else {
+        return;
+    };
+    wait_for_file(&nodes.folder.join("at.3"));
+    nodes.wait(&[0, 1, 2, 3, 4, 5]);
+    let said = nodes.said_with("n[1-3]", &["--dump"]);
+    let of_dumps: Vec<&String> = said
+        .causes
+        .iter()
+        .filter(|(check, _)| check.starts_with("collectives/"))
+        .map(|(_, sentence)| sentence)
+        .collect();
+    let [sentence] = of_dumps.as_slice() else {
+        panic!("{}", said.all)
+    };
+    assert!(sentence.contains("rank 2 did not join"), "{sentence}");
 }

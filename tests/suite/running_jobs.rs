@@ -1,7 +1,8 @@
 //! Jobs that run: real processes of which one is stopped, gone, asleep or waits for a file, and jobs that work. The sentence names
 //! the rank and its process, and a job that works is left alone.
 
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::namespaces::{self, shell};
 use crate::place::{Scratch, doctor, unique};
 use crate::process::{PATIENT, signal, wait_for_file, wait_until};
+use crate::stalls;
 
 /// How many ranks a job has.
 const RANKS: usize = 4;
@@ -65,7 +67,12 @@ impl Job {
 
     /// What is said of its ranks, and of their recording.
     fn said(&self) -> Said {
-        Said::of(&self.pids(), &self.folder)
+        self.said_with(&[])
+    }
+
+    /// The same with further options.
+    fn said_with(&self, options: &[&str]) -> Said {
+        Said::of(&self.pids(), &self.folder, options)
     }
 }
 
@@ -125,12 +132,13 @@ pub(crate) struct Said {
 
 impl Said {
     /// Of these processes; a recording of it, redacted or not, says the same.
-    fn of(pids: &[u32], folder: &Path) -> Self {
+    fn of(pids: &[u32], folder: &Path, options: &[&str]) -> Self {
         let recorded = folder.join("job.jsonl");
         let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
         let live = Self::run(|command| {
             let record = ["--interval", "1", "--no-redact", "--record"];
-            command.arg("job").args(&pids).args(record).arg(&recorded)
+            let command = command.arg("job").args(&pids).args(options);
+            command.args(record).arg(&recorded)
         });
         let replayed = Self::run(|command| command.arg("check").arg(&recorded));
         assert_eq!(live.headline, replayed.headline);
@@ -259,7 +267,95 @@ fn a_rank_that_is_gone_is_named_and_by_its_parent_too() {
     job.said().leads(2, "ranks/missing", missing);
     job.ranks[2].wait().unwrap();
     let others: Vec<u32> = job.pids().into_iter().filter(|pid| *pid != rank).collect();
-    Said::of(&others, &job.folder).leads(2, "ranks/missing", missing);
+    Said::of(&others, &job.folder, &[]).leads(2, "ranks/missing", missing);
+}
+
+#[test]
+fn the_flight_recorder_of_each_rank_is_asked_for_its_dump() {
+    let dumps = Scratch::new("dumps");
+    stalls::without_rank_2(RANKS as u32).write(&dumps);
+    let written = Scratch::new("written");
+    let prefix = written.join("trace_").display().to_string();
+    let variables = [
+        ("DUMPS", dumps.to_str().unwrap()),
+        ("TORCH_NCCL_DEBUG_INFO_PIPE_FILE", &prefix),
+        ("TORCH_FR_DUMP_TEMP_FILE", &prefix),
+    ];
+    let job = Job::start(&|rank| if rank == 2 { "skip" } else { "" }, &variables);
+    job.reaches(&[0, 1, 2, 3]);
+    let silent = job.said();
+    assert!(!silent.all.contains("collectives/"), "{}", silent.all);
+    let said = job.said_with(&["--dump"]);
+    let names = |(check, sentence): &(String, String)| {
+        check.starts_with("collectives/") && sentence.contains("rank 2 did not join")
+    };
+    assert!(said.causes.iter().any(names), "{}", said.all);
+
+    let job = Job::start(&|rank| if rank == 2 { "skip" } else { "" }, &[]);
+    job.reaches(&[0, 1, 2, 3]);
+    let said = job.said_with(&["--dump"]);
+    let expected = "4 flight recorder's dumps were not read (rank 0, rank 1, rank 2, rank 3: TORCH_NCCL_DEBUG_INFO_PIPE_FILE is not set)";
+    assert!(said.all.contains(expected), "{}", said.all);
+}
+
+#[test]
+fn a_rank_that_reads_mapped_files_from_the_disk_is_a_note() {
+    let job = Job::where_rank_2("mapped");
+    job.reaches(&[0, 1, 3]);
+    let said = job.said();
+    let begin = format!("rank 2 (pid {}) reads ", job.pid(2));
+    assert!(said.all.contains(&begin), "{}", said.all);
+    assert!(
+        said.all
+            .contains("pages a second from mapped files"),
+        "{}",
+        said.all
+    );
+    assert_eq!(said.exit, 0, "{}", said.all);
+}
+
+/// The py-spy that the tests have; `None` where there is none, or where it may read no memory.
+pub(crate) fn py_spy() -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"));
+    let program = target.join("python/py-spy/bin/py-spy");
+    if !program.exists() || !rustix::process::getuid().is_root() {
+        let _ = writeln!(std::io::stderr(), "skipped: no py-spy, or not root");
+        return None;
+    }
+    Some(program)
+}
+
+#[test]
+fn where_the_python_program_of_a_rank_stands_is_told() {
+    let Some(py_spy) = py_spy() else {
+        return;
+    };
+    let job = Job::where_rank_2("fifo");
+    job.reaches(&[0, 1, 2, 3]);
+    let said = job.said_with(&[&format!("--stacks={}", py_spy.display())]);
+    let (check, sentence) = &said.causes[0];
+    assert_eq!(check, "ranks/differs", "{}", said.all);
+    assert!(
+        sentence.contains("; its Python program is in fifo (rank.py:"),
+        "{sentence}"
+    );
+
+    // All wait in the same call of the kernel, one of them for another thing.
+    let job = Job::where_rank_2("elsewhere");
+    job.reaches(&[0, 1, 2, 3]);
+    let said = job.said_with(&[&format!("--stacks={}", py_spy.display())]);
+    let begin = format!("rank 2 (pid {}) waits in elsewhere (rank.py:", job.pid(2));
+    let (check, sentence) = &said.causes[0];
+    assert_eq!(check, "ranks/differs", "{}", said.all);
+    assert!(sentence.starts_with(&begin), "{sentence}");
+    assert!(
+        sentence.contains("; the other 3 in receive (rank.py:"),
+        "{sentence}"
+    );
+    let said = job.said_with(&["--stacks=/no/such/py-spy"]);
+    assert_eq!(said.exit, 3, "{}", said.all);
+    assert!(said.all.contains("its Python program: "), "{}", said.all);
 }
 
 #[test]

@@ -67,6 +67,15 @@ impl Said {
     }
 }
 
+/// Dumps of a job of which rank 2 did not join the collective that the others wait in.
+pub(crate) fn without_rank_2(size: u32) -> Job {
+    let mut job = Job::new(size);
+    for other in (0..size).filter(|other| *other != 2) {
+        job.waits(other, 0, 1023, ALL_REDUCE);
+    }
+    job
+}
+
 /// What is said of a job's dumps.
 fn of(job: &Job) -> Said {
     let folder = Scratch::new("stalls");

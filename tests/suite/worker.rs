@@ -39,6 +39,7 @@ fn plan(program: PathBuf, budget_ms: u64) -> Plan {
         sample: None,
         job: None,
         ranks: Vec::new(),
+        py_spy: None,
         deadline: Duration::from_secs(60),
         probes: vec![
             ("one", Duration::from_millis(budget_ms)),

@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the user's job is started")]
 
-use crate::live::{clock, descendants, own_process};
+use crate::live::{clock, descendants, job_process, own_process};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -35,6 +35,8 @@ pub struct JobOptions<'r> {
     pub deadline: Duration,
     /// Finds the figure of merit in a line.
     pub figure: &'r dyn Fn(&str) -> Option<String>,
+    /// Looks at the processes of a run that did not end in time, before they are ended: the lines of that look.
+    pub look: &'r dyn Fn(Vec<u32>) -> Vec<Line>,
 }
 
 /// Runs the job once; returns its outcome and the recorded lines. `shown` gets each line of output.
@@ -48,6 +50,7 @@ pub fn run(
     let (events, inbox) = mpsc::sync_channel(256);
     let mut log = Reader::new(LOG_LIMITS);
     let mut figure = None;
+    let mut looked = Vec::new();
     let mut hear = |bytes: Vec<u8>| {
         shown(&bytes);
         if let Some(found) = (how.figure)(&String::from_utf8_lossy(&bytes)) {
@@ -67,6 +70,9 @@ pub fn run(
                     Err(RecvTimeoutError::Disconnected) => break false,
                 }
             };
+            if hung {
+                looked = (how.look)(job_process::children(child.id()));
+            }
             // Without its lifeline the intermediate process ends all that is below it.
             drop(child.stdin.take());
             let swept = clock::now() + SWEEP;
@@ -90,10 +96,11 @@ pub fn run(
     };
     let log = log.finish(None);
     let at = micros_since(how.started_ns);
-    let lines = vec![
+    let mut lines = vec![
         Line::of(NAME, plan.question_of(run), &reply, at),
         Line::of(NAME, plan.log_of(run), &log, at),
     ];
+    lines.extend(looked);
     (reply, lines)
 }
 

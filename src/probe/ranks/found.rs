@@ -10,6 +10,9 @@ use crate::launch::{self, Launch};
 use crate::probe::Ask;
 use crate::probe::tuning::cgroup;
 
+/// A job of which no launcher tells anything.
+pub(super) const NAMELESS: &str = "job";
+
 /// The reply about the processes.
 #[derive(Clone, Deserialize)]
 pub(super) struct Processes {
@@ -123,7 +126,7 @@ impl FoundJob {
     /// `job 77 (Slurm)`, `job at c0:29500 (torchrun)`
     pub(super) fn name(&self) -> String {
         let Some(engine) = &self.engine else {
-            return "job".to_owned();
+            return NAMELESS.to_owned();
         };
         // torchrun's own word where nobody gave an id.
         let id = self.id.as_ref().filter(|id| *id != "none");

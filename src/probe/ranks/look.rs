@@ -16,6 +16,12 @@ pub(super) struct Look {
     pid: u32,
     pub(super) state: Arc<str>,
     #[serde(default)]
+    major_faults: u64,
+    #[serde(default)]
+    disk_ticks: u64,
+    /// What of its memory is swapped out.
+    pub(super) swapped_kib: Option<u64>,
+    #[serde(default)]
     io: BTreeMap<String, u64>,
     pub(super) threads: Vec<Thread>,
     #[serde(default)]
@@ -66,6 +72,10 @@ pub(super) struct Change {
     pub(super) bytes: u64,
     /// How often the main thread ran.
     pub(super) slices: u64,
+    /// Pages of its memory that had to be read from the disk.
+    pub(super) faults: u64,
+    /// For how many clock ticks it waited for the disk.
+    pub(super) disk_ticks: u64,
     /// Whether a thread ran, or waited for a CPU, in both looks: on a busy machine it gets little time.
     pub(super) runs: bool,
 }
@@ -126,12 +136,12 @@ impl Look {
                     .cpu_ns
                     .unwrap_or(0)
                     .saturating_sub(earlier.cpu_ns.unwrap_or(0)),
-                bytes: 0,
                 runs: earlier.runs() && thread.runs(),
                 slices: thread
                     .slices
                     .unwrap_or(1)
                     .saturating_sub(earlier.slices.unwrap_or(0)),
+                ..Change::default()
             };
             found.push((thread, change));
         }
@@ -153,6 +163,8 @@ impl Look {
             cpu,
             bytes: later.bytes().saturating_sub(self.bytes()),
             slices: slices(later).saturating_sub(slices(self)),
+            faults: later.major_faults.saturating_sub(self.major_faults),
+            disk_ticks: later.disk_ticks.saturating_sub(self.disk_ticks),
             runs,
         }
     }

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::found::{self, FoundJob, FoundRank, Processes};
 use super::gpu_load::{self, GpuLoads};
 use super::look::{self, Connections, Look};
+use super::mounts::Mounts;
 use super::queue_pairs;
 use super::rails::{Rails, RailsLook};
+use super::stack::Stack;
 use super::standing::Rank;
-use super::wait::Mounts;
 use crate::fact::{Fact, Facts, Gap, Origin, Seconds};
 use crate::probe::{Ask, member};
 use crate::source::{Micros, Question};
@@ -67,12 +70,12 @@ impl NodeLook {
         host: Option<Arc<str>>,
         facts: &Facts,
     ) -> Result<NodeLook, Gap> {
-        let pids = ask.value(super::named());
-        let pids = pids.and_then(|said| member::<Vec<u32>>(&said, "pids"));
-        let listing = Listing::ask(ask, &pids.into_result()?)?;
+        let named = ask.read::<Named>(super::named()).into_result()?;
+        let listing = Listing::ask(ask, &named.pids)?;
         let rails = RailsLook::first(ask, &listing.jobs);
         let before = Looks::ask(ask, &listing);
         let gpus = gpu_load::Look::ask(ask, &listing.jobs);
+        let pairs_before = queue_pairs::read(ask);
         let pause = ask.read::<f64>(Question::Wait("sample".into()));
         let looked = Seconds(pause.into_result()?);
         let again = ask.read::<Processes>(listing.question.clone());
@@ -80,7 +83,7 @@ impl NodeLook {
         let rails = Arc::new(rails.look_again(ask));
         let gpus = Arc::new(gpus.look_again(ask));
         let origin = Origin::Asked(listing.question.clone());
-        let queue_pairs = Arc::new(queue_pairs::read(ask));
+        let queue_pairs = Arc::new(queue_pairs::join(pairs_before, queue_pairs::read(ask)));
         let later = again
             .known()
             .map(|again| found::jobs(again, &listing.pids))
@@ -93,11 +96,14 @@ impl NodeLook {
                 let mut rank = Rank::from_looks(found, [&before, &after], facts);
                 rank.name = found.name(host.as_deref());
                 rank.host = host.clone();
+                if named.stacks && rank.gap.is_none() {
+                    rank.stack = Stack::ask(ask, rank.pid);
+                }
                 ranks.push(rank);
             }
             let mounts = Mounts::read(ask, &ranks);
             for rank in &mut ranks {
-                rank.describe(&mounts);
+                rank.describe(ask, &mounts);
             }
             let missing = later.iter().find(|one| one.key == job.key);
             let missing = missing.map_or(Vec::new(), |later| later.missing_in(&job).to_vec());
@@ -133,6 +139,15 @@ impl NodeLook {
             origin,
         })
     }
+}
+
+/// What a person named.
+#[derive(Deserialize)]
+struct Named {
+    pids: Vec<u32>,
+    /// Whether it is asked where Python programs stand.
+    #[serde(default)]
+    stacks: bool,
 }
 
 /// The processes that ranks are found among.

@@ -1,6 +1,6 @@
 //! Queue pairs of processes, as RDMA netlink lists them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::fact::{Fact, Gap};
@@ -14,11 +14,18 @@ const RDMA_NLDEV_ATTR_PORT_INDEX: u16 = 3;
 const RDMA_NLDEV_ATTR_RES_QP: u16 = 19;
 const RDMA_NLDEV_ATTR_RES_LQPN: u16 = 21;
 const RDMA_NLDEV_ATTR_RES_RQPN: u16 = 22;
+const RDMA_NLDEV_ATTR_RES_RQ_PSN: u16 = 23;
 const RDMA_NLDEV_ATTR_RES_STATE: u16 = 27;
 const RDMA_NLDEV_ATTR_RES_PID: u16 = 28;
 
 /// `enum ib_qp_state` (include/rdma/ib_verbs.h): a send queue in error, and a queue pair in error.
 const FAILED: [u32; 2] = [5, 6];
+
+/// The same: a queue pair that receives, and one that sends too. One that nobody sends by stays in the first.
+const CONNECTED: [u32; 2] = [2, 3];
+
+/// The numbers of the two queue pairs of a connection: this end's and the other's.
+type Ends = (u32, u32);
 
 /// The queue pairs of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,9 +35,19 @@ pub(super) struct QueuePairs {
     pub(super) failed: Vec<String>,
     /// How many are on each device, and on which of its ports, where the kernel says that.
     places: BTreeMap<(Arc<str>, Option<u32>), u64>,
+    /// Which packet each connected one expects next, where the kernel says that. What one sends next goes up and down while it sends again.
+    expected: BTreeMap<Ends, u32>,
+    /// The connected ones that carried nothing between two looks.
+    still: BTreeSet<Ends>,
 }
 
 impl QueuePairs {
+    /// How many of these connections with another process's queue pairs carried nothing, by both of their ends' numbers.
+    pub(super) fn still_with(&self, other: &QueuePairs) -> u64 {
+        let is_other_end = |(own, peer): &&Ends| other.still.contains(&(*peer, *own));
+        self.still.iter().filter(is_other_end).count() as u64
+    }
+
     /// How many are on a port; of a device with one port all, whatever the kernel says.
     pub(super) fn count_on(&self, device: &str, number: &str, ports: usize) -> u64 {
         let is_there = |(on, port): &(Arc<str>, Option<u32>)| {
@@ -43,6 +60,27 @@ impl QueuePairs {
 
 /// Those of each process that has some, by its number.
 pub(super) type Found = BTreeMap<u32, QueuePairs>;
+
+/// What an earlier look and this one say together: this one, with what carried nothing meanwhile. A recording may have one look alone.
+pub(super) fn join(earlier: Result<Found, Gap>, later: Result<Found, Gap>) -> Result<Found, Gap> {
+    let (Ok(earlier), Ok(later)) = (&earlier, &later) else {
+        return later.or(earlier);
+    };
+    let mut found = later.clone();
+    for (pid, own) in &mut found {
+        let before = earlier.get(pid).map(|before| &before.expected);
+        let is_still = |(ends, expected): &(&Ends, &u32)| {
+            before.and_then(|before| before.get(ends)) == Some(expected)
+        };
+        own.still = own
+            .expected
+            .iter()
+            .filter(is_still)
+            .map(|(ends, _)| *ends)
+            .collect();
+    }
+    Ok(found)
+}
 
 /// Asks for those of all devices, once: each is a question to its device.
 pub(super) fn read(ask: &Ask<'_>) -> Result<Found, Gap> {
@@ -68,6 +106,11 @@ pub(super) fn read(ask: &Ask<'_>) -> Result<Found, Gap> {
             of_process.all += 1;
             let place = (Arc::clone(&one.device), one.port);
             *of_process.places.entry(place).or_default() += 1;
+            if let (Some(peer), Some(expected)) = (one.peer, one.expected)
+                && CONNECTED.contains(&one.state)
+            {
+                of_process.expected.insert((one.number, peer), expected);
+            }
             if FAILED.contains(&one.state) {
                 of_process.failed.push(one.name());
             }
@@ -81,6 +124,7 @@ struct QueuePair {
     port: Option<u32>,
     number: u32,
     peer: Option<u32>,
+    expected: Option<u32>,
     pid: u32,
     state: u32,
 }
@@ -114,6 +158,7 @@ fn queue_pairs(bytes: &[u8]) -> Result<Vec<QueuePair>, String> {
                 port: entry.number(RDMA_NLDEV_ATTR_PORT_INDEX)?,
                 number: number.ok_or("a queue pair without a number")?,
                 peer: entry.number(RDMA_NLDEV_ATTR_RES_RQPN)?,
+                expected: entry.number(RDMA_NLDEV_ATTR_RES_RQ_PSN)?,
                 pid,
                 state: state.ok_or("a queue pair without a state")?,
             });
@@ -139,6 +184,24 @@ mod tests {
             fields.extend(attribute(RDMA_NLDEV_ATTR_RES_PID, &pid.to_le_bytes()));
         }
         attribute(20, &fields)
+    }
+
+    #[test]
+    fn a_connection_that_carried_nothing_is_found_by_both_of_its_ends() {
+        let look = |pid: u32, ends: Ends, expected: u32| {
+            let own = QueuePairs {
+                expected: BTreeMap::from([(ends, expected)]),
+                ..QueuePairs::default()
+            };
+            Ok(Found::from([(pid, own)]))
+        };
+        let ours = join(look(7, (17, 33), 5), look(7, (17, 33), 5)).unwrap();
+        let theirs = join(look(8, (33, 17), 9), look(8, (33, 17), 9)).unwrap();
+        let moved = join(look(8, (33, 17), 9), look(8, (33, 17), 10)).unwrap();
+        assert_eq!(ours[&7].still_with(&theirs[&8]), 1);
+        assert_eq!(ours[&7].still_with(&moved[&8]), 0);
+        let once = join(look(7, (17, 33), 5), Err(Gap::missing("a second look"))).unwrap();
+        assert_eq!(once[&7].still_with(&theirs[&8]), 0);
     }
 
     #[test]

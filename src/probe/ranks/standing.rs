@@ -6,10 +6,13 @@ use std::sync::Arc;
 use super::found::FoundRank;
 use super::gpu_load::GpuPace;
 use super::look::{Change, Connection, Look};
+use super::mounts::Mounts;
 use super::node_look::Looks;
-use super::wait::{Mounts, Wait, WaitKind};
+use super::stack::Stack;
+use super::wait::{Wait, WaitKind};
 use crate::fact::live_rank::RankFault;
 use crate::fact::{Bytes, Facts, Gap, Percent, Seconds, Why, limit};
+use crate::probe::Ask;
 use crate::source::{Errno, Refusal};
 
 /// How much a rank did between the two looks.
@@ -35,6 +38,9 @@ impl Pace {
         }
     }
 }
+
+/// Places of Python programs that are told.
+const PLACES: usize = 3;
 
 /// Where a rank waits whose GPU runs a kernel that waits.
 const ON_GPU: &str = "a GPU that spins";
@@ -66,10 +72,23 @@ pub(super) struct Rank {
     pub(super) connections: Result<Option<Connection>, Gap>,
     /// Why it could not be looked at.
     pub(super) gap: Option<Gap>,
+    /// Where its Python program stands, where a person asked for that.
+    pub(super) stack: Result<Option<Stack>, Gap>,
+    /// How the server of the mount stands that it waits for.
+    pub(super) server: Option<String>,
+    /// Pages of its memory that were read from the disk meanwhile, in a second.
+    pub(super) faults: u64,
+    /// What of its memory is swapped out; `None` where that is not known.
+    pub(super) swapped: Option<Bytes>,
+    /// For how much of the time it waited for the disk.
+    pub(super) disk: Percent,
     withheld: Vec<String>,
     sockets: Vec<Connection>,
     pace: Pace,
     wait: Wait,
+    /// What it did in the first look, and whether it waited for the same.
+    first: Option<Wait>,
+    waits_alike: bool,
     /// What processes below it wait for, where that tells something.
     below: Vec<BelowRank>,
     /// Its threads by their names, but for the main one.
@@ -103,29 +122,7 @@ impl Rank {
         let pid = found.pid;
         let [began, ended] = [before, after].map(|looks| looks.at.get(&pid).copied().unwrap_or(0));
         let window = ended.saturating_sub(began) as f64 * 1e3;
-        let mut rank = Rank {
-            name: found.name(None),
-            number: found.number,
-            pid,
-            pids: found.all_pids().collect(),
-            host: None,
-            part: 0,
-            gpu: None,
-            fault: RankFault::None,
-            cpu: None,
-            waits: String::new(),
-            detail: None,
-            connections: Ok(None),
-            gap: None,
-            withheld: Vec::new(),
-            sockets: Vec::new(),
-            pace: Pace::Light,
-            wait: Wait::plain(WaitKind::Unknown, ""),
-            below: Vec::new(),
-            threads: BTreeMap::new(),
-            open_below: Vec::new(),
-            their_thread: None,
-        };
+        let mut rank = Rank::unseen(found);
         let [first, second] = [before, after].map(|looks| looks.threads.get(&pid));
         let (first, second) = match (first, second) {
             (Some(Ok(first)), Some(Ok(second))) => (first, second),
@@ -145,7 +142,9 @@ impl Rank {
         };
         rank.withheld = second.withheld.iter().cloned().collect();
         rank.wait = Wait::read(second);
-        let is_same_wait = Wait::read(first) == rank.wait;
+        let began = Wait::read(first);
+        rank.waits_alike = began == rank.wait;
+        rank.first = Some(began);
         let mut change = first.change(second);
         for below in found.all_pids().skip(1) {
             let looks = [before, after].map(|looks| looks.threads.get(&below));
@@ -160,6 +159,7 @@ impl Rank {
                 change.cpu += own.cpu;
                 change.bytes += own.bytes;
                 change.runs |= own.runs;
+                change.faults += own.faults;
                 rank.add_below(below, [first, second]);
             } else if let [None | Some(Err(_)), Some(Ok(_))] = looks {
                 // Somebody starts processes.
@@ -167,6 +167,11 @@ impl Rank {
             }
         }
         rank.cpu = Some(share_of_cpu(change, window));
+        let seconds = (window / 1e9).max(1e-3);
+        rank.faults = (change.faults as f64 / seconds).round() as u64;
+        rank.swapped = second.swapped_kib.map(|kib| Bytes(kib << 10));
+        // A tick of proc_pid_stat(5) is 10 ms on each architecture that has RDMA (`USER_HZ`).
+        rank.disk = Percent((change.disk_ticks as f64 / seconds * 10.0).round() / 10.0);
         rank.pace = Pace::from_change(change, window, facts);
         for (thread, change) in first.census(second) {
             let pace = Pace::from_change(change, window, facts);
@@ -185,7 +190,7 @@ impl Rank {
             .all(|looks| looks.frozen.get(&pid) == Some(&true));
         let is_frozen = is_frozen || Wait::read(first).is_frozen() && rank.wait.is_frozen();
         rank.fault = own_fault([&first.state, &second.state], is_frozen);
-        if rank.fault == RankFault::None && rank.pace == Pace::Still && is_same_wait {
+        if rank.fault == RankFault::None && rank.pace == Pace::Still && rank.waits_alike {
             rank.fault = match rank.wait.kind {
                 WaitKind::Files => RankFault::Blocked,
                 WaitKind::Flush => RankFault::Flushes,
@@ -193,6 +198,40 @@ impl Rank {
             };
         }
         rank
+    }
+
+    /// A rank of which nothing is known but its processes.
+    fn unseen(found: &FoundRank) -> Self {
+        Rank {
+            name: found.name(None),
+            number: found.number,
+            pid: found.pid,
+            pids: found.all_pids().collect(),
+            host: None,
+            part: 0,
+            gpu: None,
+            fault: RankFault::None,
+            cpu: None,
+            waits: String::new(),
+            detail: None,
+            connections: Ok(None),
+            gap: None,
+            stack: Ok(None),
+            server: None,
+            faults: 0,
+            swapped: None,
+            disk: Percent(0.0),
+            withheld: Vec::new(),
+            sockets: Vec::new(),
+            pace: Pace::Light,
+            wait: Wait::plain(WaitKind::Unknown, ""),
+            first: None,
+            waits_alike: false,
+            below: Vec::new(),
+            threads: BTreeMap::new(),
+            open_below: Vec::new(),
+            their_thread: None,
+        }
     }
 
     fn add_below(&mut self, pid: u32, [first, second]: [&Look; 2]) {
@@ -238,7 +277,7 @@ impl Rank {
     }
 
     /// Puts into words what it waits for.
-    pub(super) fn describe(&mut self, mounts: &Mounts) {
+    pub(super) fn describe(&mut self, ask: &Ask<'_>, mounts: &Mounts) {
         self.waits = self.wait.in_words(&self.sockets, mounts, self.pid);
         self.detail = self.below.first().map(|one| match is_stopped(&one.state) {
             true => format!("its process {} is stopped (state T)", one.pid),
@@ -247,10 +286,26 @@ impl Rank {
                 format!("its process {} {waits}", one.pid)
             }
         });
+        if self.wait.kind == WaitKind::Files && self.waits_alike {
+            let mount = mounts.of(self.pid, &self.wait);
+            self.server = mount.and_then(|mount| mount.server(ask, self.pid));
+        }
     }
 
     fn is_still(&self) -> bool {
         self.pace == Pace::Still
+    }
+
+    /// What it did in both looks, where it could be looked at.
+    pub(super) fn looks(&self) -> Option<[String; 2]> {
+        let first = self.first.as_ref()?;
+        Some([first.in_short(), self.wait.in_short()])
+    }
+
+    /// Where its Python program stands, unless that is what it is said to wait in.
+    pub(super) fn stack_in_words(&self) -> Option<String> {
+        let stack = self.stack.as_ref().ok()?.as_ref()?.to_string();
+        (!self.waits.contains(&stack)).then_some(stack)
     }
 
     /// What its GPU did.
@@ -301,12 +356,23 @@ fn own_fault(states: [&Arc<str>; 2], is_frozen: bool) -> RankFault {
 pub(super) struct Standing {
     pub(super) ranks: Vec<Rank>,
     pub(super) looked: Seconds,
+    /// How many times as much of a CPU as each other one a rank uses that these wait for.
+    alone_from: u64,
 }
 
 impl Standing {
     /// Puts all ranks beside each other.
-    pub(super) fn compare(ranks: Vec<Rank>, looked: Seconds, data_moves: bool) -> Self {
-        let mut standing = Standing { ranks, looked };
+    pub(super) fn compare(
+        ranks: Vec<Rank>,
+        looked: Seconds,
+        data_moves: bool,
+        facts: &Facts,
+    ) -> Self {
+        let mut standing = Standing {
+            ranks,
+            looked,
+            alone_from: facts.limit(limit::RANK_ALONE),
+        };
         // What a kernel that waits does not show: whether its peers get their data, slowly.
         if !data_moves && standing.compare_gpus() {
             return standing;
@@ -319,6 +385,7 @@ impl Standing {
         }
         if odd.is_empty() {
             standing.compare_threads();
+            standing.compare_stacks();
         }
         standing
     }
@@ -435,6 +502,67 @@ impl Standing {
         }
     }
 
+    /// Finds ranks whose Python programs wait at another place than those of most, where all wait.
+    fn compare_stacks(&mut self) {
+        if self.has_moved() || !self.ranks.iter().all(Rank::takes_part) {
+            return;
+        }
+        let Some(places) = self.stacks() else {
+            return;
+        };
+        let Some((most, count)) = places
+            .first()
+            .filter(|(_, count)| count * 2 > self.ranks.len())
+        else {
+            return;
+        };
+        let others = match count {
+            1 => format!("the other one in {most}"),
+            many => format!("the other {many} in {most}"),
+        };
+        let most = most.clone();
+        for rank in &mut self.ranks {
+            if let Ok(Some(stack)) = &rank.stack
+                && *stack != most
+            {
+                rank.waits = format!("waits in {stack}");
+                rank.fault = RankFault::Differs;
+                rank.their_thread = Some(others.clone());
+            }
+        }
+    }
+
+    /// Where the Python programs of all ranks stand, with how many ranks, the most common place first; `None` where that of a rank is not known.
+    fn stacks(&self) -> Option<Vec<(Stack, usize)>> {
+        let mut places: BTreeMap<&Stack, usize> = BTreeMap::new();
+        for rank in &self.ranks {
+            let stack = rank.stack.as_ref().ok()?.as_ref()?;
+            *places.entry(stack).or_default() += 1;
+        }
+        let mut places: Vec<(Stack, usize)> = places
+            .into_iter()
+            .map(|(stack, count)| (stack.clone(), count))
+            .collect();
+        places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        Some(places)
+    }
+
+    /// `3 in all_reduce, called by step (train.py:88), 1 in load (data.py:7)`
+    pub(super) fn stacks_in_words(&self) -> Option<String> {
+        let places = self.stacks()?;
+        let said = places.iter().take(PLACES);
+        let said: Vec<String> = said
+            .map(|(stack, count)| format!("{count} in {stack}"))
+            .collect();
+        let more = places.len().saturating_sub(PLACES);
+        let more = if more > 0 {
+            format!(" and at {more} more places")
+        } else {
+            String::new()
+        };
+        Some(format!("{}{more}", said.join(", ")))
+    }
+
     /// The ranks that differ from the others, by their places.
     fn find_outliers(&self) -> Vec<(usize, RankFault)> {
         let part = || {
@@ -456,19 +584,26 @@ impl Standing {
         let are_still = waiting().all(|(_, rank)| rank.is_still());
         if !busy.is_empty() {
             if !own.is_empty() && own.len() <= busy.len() {
-                return with(own, RankFault::Differs);
+                // Where others work now and then, one that does so too is late, and left nothing.
+                let do_all_others_work = busy.len() + own.len() == part().count();
+                let is_stuck = own.iter().all(|at| self.ranks[*at].is_still());
+                return if is_stuck || do_all_others_work {
+                    with(own, RankFault::Differs)
+                } else {
+                    self.late(own)
+                };
             }
             let waiting = waiting().count();
-            if own.is_empty() && busy.len() < waiting && are_still {
+            if own.is_empty() && busy.len() < waiting && (are_still || self.work_most(&busy)) {
                 return with(busy, RankFault::BusyAlone);
             }
-            return Vec::new();
+            return self.late(own);
         }
         if waiting().count() > 0 && !own.is_empty() {
             return if are_still {
                 with(own, RankFault::Differs)
             } else {
-                Vec::new()
+                self.late(own)
             };
         }
         let running: Vec<usize> = part()
@@ -496,6 +631,27 @@ impl Standing {
         with(odd.flatten().collect(), RankFault::Differs)
     }
 
+    /// Those of a job that goes on which waited in both looks for the same thing of their own, if these are few: the others wait for them each time.
+    fn late(&self, own: Vec<usize>) -> Vec<(usize, RankFault)> {
+        let are_few = own.len() * 2 < self.ranks.len();
+        let alike = own
+            .into_iter()
+            .filter(|at| are_few && self.ranks[*at].waits_alike);
+        with(alike.collect(), RankFault::Late)
+    }
+
+    /// Whether these ranks used many times as much of a CPU as each other one.
+    fn work_most(&self, busy: &[usize]) -> bool {
+        let share = |at: usize| self.ranks[at].cpu.map_or(0.0, |cpu| cpu.0);
+        let least = busy
+            .iter()
+            .map(|at| share(*at))
+            .fold(f64::INFINITY, f64::min);
+        let others = (0..self.ranks.len()).filter(|at| !busy.contains(at));
+        let most = others.map(share).fold(0.0, f64::max);
+        least > most * self.alone_from as f64
+    }
+
     /// Why it is not known whether the job moves.
     pub(super) fn gap(&self) -> Option<Gap> {
         if self.has_moved() {
@@ -511,6 +667,7 @@ impl Standing {
             RankFault::None,
             RankFault::BusyAlone,
             RankFault::ComputesAlone,
+            RankFault::Late,
         ];
         moving.any(|rank| by_right.contains(&rank.fault))
     }
@@ -579,6 +736,9 @@ impl Standing {
             let connections = rank.connections.as_ref().err();
             let gaps = connections.into_iter().chain(&rank.open_below);
             said.extend(gaps.map(|gap| format!("{}: {}", rank.name, gap.why)));
+            if let Err(gap) = &rank.stack {
+                said.push(format!("{}: its Python program: {}", rank.name, gap.why));
+            }
             if let Some(gap) = &rank.gap {
                 said.push(format!("{}: {}", rank.name, gap.why));
             } else if rank.wait.kind == WaitKind::Unknown && !rank.withheld.is_empty() {
@@ -626,8 +786,12 @@ impl Standing {
             )
         };
         let looked = self.looked;
-        let is_alone =
-            |rank: &&Rank| matches!(rank.fault, RankFault::BusyAlone | RankFault::ComputesAlone);
+        let waited_for = [
+            RankFault::BusyAlone,
+            RankFault::ComputesAlone,
+            RankFault::Late,
+        ];
+        let is_alone = |rank: &&Rank| waited_for.contains(&rank.fault);
         let alone = self.ranks.iter().find(is_alone);
         let waited_for = alone.map_or(String::new(), |rank| {
             format!("; the others wait for {}", rank.name)

@@ -1,10 +1,7 @@
 //! What a process waits for, in words and by kind.
 
-use std::collections::BTreeMap;
-
 use super::look::{Connection, Look, Thread};
-use super::standing::Rank;
-use crate::probe::Ask;
+use super::mounts::Mounts;
 
 /// What a process waits for, as far as it tells ranks apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,7 +47,7 @@ pub(super) struct Wait {
     /// The socket, the file or the pipe.
     pub(super) target: Option<String>,
     /// The file system that the kernel's functions belong to.
-    file_system: Option<&'static str>,
+    pub(super) file_system: Option<&'static str>,
     in_freezer: bool,
 }
 
@@ -144,6 +141,16 @@ impl Wait {
         self.in_freezer
     }
 
+    /// `runs`, `sleeps`, `waits in recv`
+    pub(super) fn in_short(&self) -> String {
+        match self.kind {
+            WaitKind::Runs => "runs".to_owned(),
+            WaitKind::Time => "sleeps".to_owned(),
+            WaitKind::Unknown => "is not told".to_owned(),
+            _ => format!("waits in {}", self.place),
+        }
+    }
+
     /// `sleeps (nanosleep)`, `waits in recv from 10.0.0.2:29500`, `waits to read /data/fifo`
     pub(super) fn in_words(&self, sockets: &[Connection], mounts: &Mounts, pid: u32) -> String {
         let place = &self.place;
@@ -168,7 +175,7 @@ impl Wait {
                 None => format!("waits to {place} a pipe"),
             },
             WaitKind::Files | WaitKind::Flush => {
-                let mount = mounts.describe(pid, target, self.file_system);
+                let mount = mounts.describe(pid, self);
                 match (target.filter(|target| target.starts_with('/')), mount) {
                     (Some(path), Some(mount)) => format!("waits in {place} of {path} on {mount}"),
                     (Some(path), None) => format!("waits in {place} of {path}"),
@@ -217,79 +224,4 @@ fn socket<'c>(sockets: &'c [Connection], target: Option<&str>) -> Option<&'c Con
     let inode = target?.strip_prefix("socket:[")?.strip_suffix(']')?;
     let inode: u64 = inode.parse().ok()?;
     sockets.iter().find(|one| one.inode == inode)
-}
-
-/// The mounts that each process which waits for files sees.
-#[derive(Default)]
-pub(super) struct Mounts(BTreeMap<u32, Vec<Mount>>);
-
-struct Mount {
-    point: String,
-    file_system: String,
-    source: String,
-}
-
-impl Mounts {
-    /// Asks for those of ranks that wait for files.
-    pub(super) fn read(ask: &Ask<'_>, ranks: &[Rank]) -> Self {
-        let mut all = Mounts::default();
-        for pid in ranks.iter().flat_map(Rank::pids_at_files) {
-            let text = ask.text(format!("/proc/{pid}/mountinfo"));
-            let mounts = text
-                .known()
-                .map(|text| text.lines().filter_map(mount).collect());
-            all.0.insert(pid, mounts.unwrap_or_default());
-        }
-        all
-    }
-
-    /// The mount of a path, or the only one of a kind of file system:
-    /// `/data (nfs4 of 10.0.0.9:/data)`.
-    fn describe(&self, pid: u32, path: Option<&str>, file_system: Option<&str>) -> Option<String> {
-        let mounts = self.0.get(&pid)?;
-        let path = path.filter(|path| path.starts_with('/'));
-        let found = match path {
-            Some(path) => mounts
-                .iter()
-                .filter(|mount| is_below(path, &mount.point))
-                .max_by_key(|mount| mount.point.len()),
-            None => {
-                let kind = file_system?;
-                let mut of_kind = mounts.iter().filter(|mount| mount.is_of(kind));
-                let first = of_kind.next()?;
-                if of_kind.next().is_some() {
-                    return Some(format!("a mount of {kind}"));
-                }
-                Some(first)
-            }
-        }?;
-        Some(format!(
-            "{} ({} of {})",
-            found.point, found.file_system, found.source
-        ))
-    }
-}
-
-impl Mount {
-    /// The mounts of the control file system of FUSE are none that a file is read from.
-    fn is_of(&self, kind: &str) -> bool {
-        self.file_system.starts_with(kind) && self.file_system != "fusectl"
-    }
-}
-
-fn is_below(path: &str, point: &str) -> bool {
-    let rest = path.strip_prefix(point.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// A line of proc_pid_mountinfo(5).
-fn mount(line: &str) -> Option<Mount> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut right = right.split(' ');
-    let file_system = right.next()?;
-    Some(Mount {
-        point: left.split(' ').nth(4)?.replace("\\040", " "),
-        file_system: file_system.to_owned(),
-        source: right.next()?.to_owned(),
-    })
 }

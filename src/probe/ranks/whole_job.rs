@@ -79,7 +79,7 @@ impl WholeJob {
             return id;
         };
         let (origin, looked) = (first.origin.clone(), first.looked);
-        let mut standing = Standing::compare(ranks, looked, data_moves);
+        let mut standing = Standing::compare(ranks, looked, data_moves, facts);
         for rank in standing
             .ranks
             .iter_mut()
@@ -108,6 +108,14 @@ impl WholeJob {
             let part = &self.parts[rank.part];
             let one = state_rank(facts, id, rank, &standing, &part.origin);
             state_queue_pairs(facts, one, rank.pid, part);
+            let still = self.still_queue_pairs(rank, &standing);
+            if still > 0 && rank.fault != RankFault::None {
+                let words = match still {
+                    1 => "its RDMA connection carries nothing".to_owned(),
+                    many => format!("its {many} RDMA connections carry nothing"),
+                };
+                facts.know(one, live_rank::STILL, words.into(), &part.origin);
+            }
         }
         for part in self
             .parts
@@ -117,6 +125,29 @@ impl WholeJob {
             state_node(facts, id, part, &standing);
         }
         id
+    }
+
+    /// How many connections of other ranks with this one carried nothing between the looks.
+    fn still_queue_pairs(&self, rank: &Rank, standing: &Standing) -> u64 {
+        let of = |one: &Rank| {
+            self.parts[one.part]
+                .queue_pairs
+                .as_ref()
+                .as_ref()
+                .ok()?
+                .get(&one.pid)
+        };
+        let Some(own) = of(rank) else {
+            return 0;
+        };
+        let others = standing
+            .ranks
+            .iter()
+            .filter(|other| other.name != rank.name);
+        others
+            .filter_map(of)
+            .map(|other| other.still_with(own))
+            .sum()
     }
 
     /// What could not be looked at on its nodes.
@@ -230,6 +261,9 @@ impl WholeJob {
         let stands_still = standing.stands_still() && missing.is_empty();
         facts.know(id, live_job::STANDS_STILL, stands_still, origin);
         facts.know(id, live_job::WAITS, standing.waits().into(), origin);
+        if let Some(stacks) = standing.stacks_in_words() {
+            facts.know(id, live_job::STACKS, stacks.into(), origin);
+        }
         let mut summary = standing.summary();
         if self.parts.len() > 1 {
             summary.push_str(&format!(" ({} nodes)", self.parts.len()));
@@ -365,11 +399,29 @@ fn state_rank(facts: &mut Facts, job: Id, rank: &Rank, standing: &Standing, orig
         ),
         (live_rank::OTHERS, standing.describe_others(rank)),
         (live_rank::DETAIL, rank.detail.clone()),
+        (live_rank::SERVER, rank.server.clone()),
+        (live_rank::STACK, rank.stack_in_words()),
     ];
     for (key, text) in texts {
         if let Some(text) = text.filter(|_| rank.fault != RankFault::None) {
             facts.know(id, key, Arc::from(text), origin);
         }
+    }
+    if let Some([first, second]) = rank.looks() {
+        facts.know(id, live_rank::FIRST, first.into(), origin);
+        facts.know(id, live_rank::SECOND, second.into(), origin);
+    }
+    match (&rank.gap, rank.swapped) {
+        (None, Some(swapped)) => facts.know(id, live_rank::SWAPPED, swapped, origin),
+        (None, None) => {}
+        (Some(gap), _) => facts.set(id, live_rank::SWAPPED, Fact::Unknown(gap.clone())),
+    }
+    match &rank.gap {
+        None => {
+            facts.know(id, live_rank::FAULTS, rank.faults, origin);
+            facts.know(id, live_rank::DISK, rank.disk, origin);
+        }
+        Some(gap) => facts.set(id, live_rank::FAULTS, Fact::Unknown(gap.clone())),
     }
     match &rank.connections {
         Ok(None) => facts.know(id, live_rank::RETRANSMITS, 0, origin),

@@ -104,6 +104,44 @@ def skip():
     return
 
 
+def elsewhere():
+    """Waits for a message of nobody in the same call of the kernel as the others."""
+    ours, theirs = socket.socketpair()
+    while True:
+        ours.recv(1)
+
+
+def recorder():
+    """A stand-in of PyTorch's flight recorder: for each message in its pipe it writes a dump that lies ready, in two parts."""
+    prefix = os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"]
+    os.mkfifo(f"{prefix}{rank}.pipe")
+    pipe = os.open(f"{prefix}{rank}.pipe", os.O_RDWR)
+    while True:
+        os.read(pipe, 128)
+        ready = open(os.path.join(os.environ["DUMPS"], f"nccl_trace_rank_{rank}"), "rb").read()
+        with open(f"{os.environ['TORCH_FR_DUMP_TEMP_FILE']}{rank}", "wb") as dump:
+            dump.write(ready[: len(ready) // 2])
+            dump.flush()
+            time.sleep(0.3)
+            dump.write(ready[len(ready) // 2 :])
+
+
+def mapped():
+    """Reads a file that it has mapped again and again, and lets the kernel forget it in between."""
+    import mmap
+    path = os.path.join(folder, "shard")
+    with open(path, "wb") as out:
+        out.write(os.urandom(8 << 20))
+        os.fsync(out.fileno())
+    while True:
+        file = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        with mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ) as pages:
+            pages.madvise(mmap.MADV_RANDOM)
+            sum(pages[at] for at in range(0, len(pages), 4096))
+        os.close(file)
+
+
 def nothing():
     ours, theirs = socket.socketpair()
     ours.recv(1)
@@ -125,6 +163,7 @@ def progress():
 DEEDS = {
     "fifo": fifo, "loader": loader, "spin": spin, "sleep": sleep, "doze": doze, "poll": poll, "file": file,
     "checkpoint": checkpoint, "evaluate": spin, "skip": skip, "progress": progress,
+    "elsewhere": elsewhere, "mapped": mapped,
 }
 
 if "MAPS" in os.environ:
@@ -133,6 +172,8 @@ if "MAPS" in os.environ:
     mapped = mmap.mmap(os.open(os.environ["MAPS"], os.O_RDONLY), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
 
 threading.Thread(target=heart, daemon=True).start()
+if "DUMPS" in os.environ:
+    threading.Thread(target=recorder, daemon=True).start()
 listener = socket.create_server(("127.0.0.1", 0))
 write(f"port.{rank}", str(listener.getsockname()[1]))
 right = socket.create_connection(("127.0.0.1", int(wait_for(f"port.{(rank + 1) % ranks}"))))

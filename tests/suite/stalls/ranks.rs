@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const BEGUN: i64 = 1_758_610_505_000_000_000;
 
 /// A job, before its dumps are written.
-pub(super) struct Job {
+pub(crate) struct Job {
     size: u32,
     groups: Vec<(String, String, Vec<u32>)>,
     ranks: BTreeMap<u32, Rank>,
@@ -176,7 +176,7 @@ impl Job {
     }
 
     /// Writes the dumps as PyTorch does.
-    pub(super) fn write(&self, folder: &Path) {
+    pub(crate) fn write(&self, folder: &Path) {
         self.write_as(folder, "nccl_trace_rank_");
     }
 

@@ -30,6 +30,8 @@ pub struct JobRuns<'r> {
     pub budget: Duration,
     /// How long a run may take.
     pub deadline: Duration,
+    /// Looks at the processes of a run that did not end in time.
+    pub look: &'r dyn Fn(Vec<u32>) -> Vec<Line>,
 }
 
 /// Runs the job of a plan, whose runs it adds, and records all. The job's output goes to `output`.
@@ -41,7 +43,16 @@ pub fn measure_job(
     show: ShowProgress,
 ) {
     let figure = |line: &str| last_match(runs.metric?, line);
+    let has_looked = Cell::new(false);
+    // One look tells what they wait for; a second one has no place in the recording.
+    let look = |pids: Vec<u32>| {
+        if pids.is_empty() || has_looked.replace(true) {
+            return Vec::new();
+        }
+        (runs.look)(pids)
+    };
     let how = JobOptions {
+        look: &look,
         started_ns: recording.header.boottime_ns,
         deadline: runs.deadline,
         figure: &figure,
