@@ -65,6 +65,7 @@ vm: deps release
 	@$(FEATURES) RDMA_DOCTOR_BINARY=$$(realpath $(DOCTOR)) $(NEXTEST) --profile vm --test suite
 
 exhaustive: deps release
+	@tests/install-deps torch || true
 	@$(FEATURES) RDMA_DOCTOR_CASES=all PROPTEST_CASES=20000 $(NEXTEST) --cargo-profile exhaustive --profile exhaustive
 	@$(FEATURES) RDMA_DOCTOR_CASES=all RDMA_DOCTOR_BINARY=$$(realpath $(DOCTOR)) $(NEXTEST) --profile vm --test suite -E 'test(/every_fault|packets_way/)'
 

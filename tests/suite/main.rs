@@ -101,6 +101,7 @@ mod texts_beside;
 mod thresholds;
 mod together;
 mod topo;
+mod torch_jobs;
 mod triage;
 mod triage_of_nodes;
 mod trust;
