@@ -624,6 +624,62 @@ fn run_nodes_with(variables: &[(&str, &str)], name: &str, binary: &Path, out: &P
     );
 }
 
+/// Running jobs on two nodes: by RDMA, one rank of which is stopped and then gone; and one that waits for a file of a server behind a packet filter.
+#[test]
+fn jobs_of_two_nodes_name_the_rank_that_keeps_the_other_waiting() {
+    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let Some(binary) = doctor_or_skip() else {
+        return;
+    };
+    let out = Path::new(OUT).join("job");
+    run_nodes("job", &binary, &out);
+    let said = |name: &str| {
+        let node = |node: usize| out.join("all").join(format!("{name}.n{node}.jsonl"));
+        let ran = Command::new(&binary)
+            .arg("job")
+            .args([node(0), node(1)])
+            .args(["--json", "--all"])
+            .output()
+            .unwrap();
+        let report = parse(name, &ran.stdout).unwrap_or_else(|error| panic!("{error}"));
+        say(&format!("{name}: {}", text(&report, "headline")));
+        (
+            text(&report, "headline").to_owned(),
+            ran.status.code(),
+            String::from_utf8_lossy(&ran.stdout).into_owned(),
+        )
+    };
+    // Emulated processors lose packets of soft-RoCE, which is said.
+    let (_, _, all) = said("moves");
+    assert!(all.contains("working: 2 ranks"), "{all}");
+    assert!(!all.contains("carries nothing"), "{all}");
+    let (headline, exit, all) = said("stopped");
+    assert_eq!(exit, Some(2), "{all}");
+    assert!(headline.starts_with("rank 0 (n0, pid "), "{headline}");
+    assert!(
+        headline.contains(") is stopped by a signal (state T)"),
+        "{headline}"
+    );
+    let of_queue_pairs = "; its RDMA connection carries nothing; rank 1 (n1, pid ";
+    assert!(all.contains(of_queue_pairs), "{all}");
+    let (_, exit, all) = said("killed");
+    assert_eq!(exit, Some(2), "{all}");
+    assert!(
+        all.contains("without a process: rank 0 (n0 has none at all)"),
+        "{all}"
+    );
+    let (headline, _, all) = said("mount");
+    assert!(headline.starts_with("rank 1 (n1, pid "), "{headline}");
+    assert!(
+        all.contains("on /run/data (nfs4 of 192.168.77.1:/)"),
+        "{all}"
+    );
+    assert!(
+        all.contains("the server 192.168.77.1:2049 does not acknowledge "),
+        "{all}"
+    );
+}
+
 /// Four nodes with two rails each: one whose link is slow makes an all-reduce slow; one rail of it is slow, and rails have a network each.
 #[test]
 fn a_slow_node_is_found_by_halves_and_a_slow_rail_by_pairs() {
