@@ -7,7 +7,7 @@
 //! `BENCH_GPUS=26` gives the synthesised machine as many GPUs (52 at most); without it, 8.
 //! `BENCH_JOINING=5000` has as many nodes give their recordings to rank 0, as a star and through a tree; without it, 500.
 //! `BENCH_ONLY=NAME` measures one thing alone: start, check, loading, cluster, log, collective, ablation, gather,
-//! many.
+//! job, many.
 
 #![expect(
     clippy::disallowed_methods,
@@ -19,6 +19,7 @@ mod ablation;
 mod cluster;
 mod collective;
 mod gather;
+mod job;
 mod log;
 mod logs;
 #[path = "../../tests/standin/machine.rs"]
@@ -144,6 +145,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("gather") {
         figures.extend(gather::figures().context("gathering")?);
+    }
+    if wanted("job") {
+        figures.extend(job::figures().context("a running job")?);
     }
     // Last: it keeps this process to one processor.
     if wanted("many") {
