@@ -306,8 +306,7 @@ fn a_rank_that_reads_mapped_files_from_the_disk_is_a_note() {
     let begin = format!("rank 2 (pid {}) reads ", job.pid(2));
     assert!(said.all.contains(&begin), "{}", said.all);
     assert!(
-        said.all
-            .contains("pages a second from mapped files"),
+        said.all.contains("pages a second from mapped files"),
         "{}",
         said.all
     );
