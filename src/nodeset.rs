@@ -133,10 +133,11 @@ fn numbers(ranges: &str, most: usize) -> Result<Vec<String>, NodesetError> {
             return Err(NodesetError::TooMany);
         }
         let width = first.len();
-        let mut at = from;
-        while at <= to {
+        // The last one may be the largest number that there is.
+        let mut next = Some(from);
+        while let Some(at) = next.filter(|at| *at <= to) {
             all.push(format!("{at:0width$}"));
-            at += step;
+            next = at.checked_add(step);
         }
         if all.len() > most {
             return Err(NodesetError::TooMany);
@@ -200,9 +201,11 @@ pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
         let mut at = 0;
         while let Some(&first) = numbers.get(at) {
             let mut last = first;
-            while numbers.get(at + 1) == Some(&(last + 1)) {
+            while let Some(next) = last.checked_add(1)
+                && numbers.get(at + 1) == Some(&next)
+            {
                 at += 1;
-                last += 1;
+                last = next;
             }
             at += 1;
             let comma = if ranges.is_empty() { "" } else { "," };
@@ -252,8 +255,16 @@ mod tests {
             ("n1,n1,n[1-2]", &["n1", "n2"]),
             ("", &[]),
             ("fe80::1%eth0", &["fe80::1%eth0"]),
+            // Nothing comes after the largest number.
+            ("n[18446744073709551615]", &["n18446744073709551615"]),
+            (
+                "n[18446744073709551613-18446744073709551615/2]",
+                &["n18446744073709551613", "n18446744073709551615"],
+            ),
         ] {
             assert_eq!(expand(list).unwrap(), names, "{list}");
+            let again = expand(&fold(names)).unwrap();
+            assert_eq!(again.len(), names.len(), "{list}");
         }
     }
 

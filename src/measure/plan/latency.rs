@@ -28,7 +28,7 @@ pub fn points(bytes: u64, ranks: u64, trials: u64) -> Vec<Point> {
     let mut size = LEAST;
     while size < bytes {
         points.push(point(size, iterations(size)));
-        size *= FACTOR;
+        size = size.saturating_mul(FACTOR);
     }
     points.dedup_by_key(|point| point.bytes);
     points.push(point(bytes / SMALL, SMALL));
