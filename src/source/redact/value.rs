@@ -158,7 +158,7 @@ pub(super) fn processes(names: &Names, value: &Value) -> Value {
 /// Processes of ranks: what they wait for, and the variables of their launcher.
 pub(super) fn ranks(names: &Names, value: &Value) -> Value {
     with_texts(value, &|member, text| match member {
-        "name" => nvml::program(&names.key, text),
+        "name" | "function" => nvml::program(&names.key, text),
         "state" | "call" | "waits_in" | "stack" | "withheld" => text.to_owned(),
         "file" if text.ends_with(']') && !text.starts_with('/') => text.to_owned(),
         "MASTER_PORT" => text.to_owned(),
